@@ -1,5 +1,6 @@
-"""Writes _options.py and _transforms.py into the package: the options and transforms of the library's tables as typed keyword
-arguments and functions.
+"""Generates _options.py and _transforms.py in the package from the library's tables: options as typed keyword arguments, and
+transforms as functions.
+
     python3 make_options.py FOLDER-OF-THE-PACKAGE"""
 
 import json
@@ -14,7 +15,7 @@ import _core  # noqa: E402
 FIELD, SOURCE = "dataset.fields.NAME", "dataset.fields.NAME.source"
 TYPES = {"int": "SupportsInt", "size": "SupportsInt | str", "time": "Seconds", "bool": "bool", "real": "SupportsFloat",
          "text": "str | os.PathLike[str]", "node": "Any"}
-HEAD = '"""Made from the tables of the library by make_options.py; do not edit."""\n\nfrom __future__ import annotations\n'
+HEAD = '"""Generated from the tables of the library by make_options.py; do not edit."""\n\nfrom __future__ import annotations\n'
 
 
 def value_type(option):
@@ -51,7 +52,7 @@ def names(name, options):
 
 
 def transform(name, examples):
-    """The first parameter in an example is the one that may be positional beside others."""
+    """The function of a transform. The first parameter of its examples may be positional when others are given by keyword."""
     first = next((m.group(1) for e in examples if (m := re.match(r"\{(\w+):", e))), "")
     usage = ", ".join(f"`{name}: {example}`" for example in examples)
     return (f'\n\ndef {name}(*value: Any, **parameters: Any) -> Transform:\n    """In a config: {usage}."""\n'
@@ -75,7 +76,7 @@ write("_options.py", [
     "Seconds = SupportsFloat | str | timedelta\nDType = Any\n",
     names("LOADER", loader), names("FIELD", field), names("SOURCE", source), names("DATASET", dataset),
     dictionary("LoaderOptions", "Options of a loader.", loader),
-    dictionary("FieldOptions", "Options of a field, and of how its files are read.",
+    dictionary("FieldOptions", "Options of a field and of its source.",
                {name: option for name, option in {**source, **field}.items() if name != "path"}),
     dictionary("DatasetOptions", "Options of a data set.", dataset)])
 transforms = _core.transforms()

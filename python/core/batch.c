@@ -1,5 +1,5 @@
-/* batch.c: a batch as a mapping. Its tensors are made on first use and cached. The slot is free when the batch and
- * everything that shares its memory are gone. */
+/* batch.c: a batch as a mapping. Its tensors are created on first use and cached. The slot is reused after the batch
+ * and all objects that share its memory have been deleted. */
 #include "core.h"
 #include "stream.h"
 
@@ -34,7 +34,7 @@ void core_batch_set(core_batch *self, stk_batch *batch)
     self->failed = stk_batch_failed(batch);
 }
 
-/* Releases the batch's own reference after the work in torch's current streams. */
+/* Releases this object's reference to the batch, after the work queued in torch's current streams. */
 static void end_hold(core_batch *self)
 {
     stk_stream *streams[CORE_MOST_STREAMS];
@@ -284,7 +284,7 @@ static PyObject *refuse_moved(void)
     return core_refuse(STK_E_UNSUPPORTED, "the batch was moved by batch.to(): its tensors are no longer stoker's");
 }
 
-/* A batch with the same numbers and without tensors. */
+/* A batch with the same numbers (rows, epoch, step, …) and without tensors. */
 static core_batch *twin(const core_batch *self)
 {
     core_batch *out = core_batch_new(self->loader);
@@ -380,7 +380,7 @@ static PyObject *origins(PyObject *object, PyObject *args)
     if (!PyArg_ParseTuple(args, "i", &field) || !check(self))
         return NULL;
     if (!self->batch)
-        return core_refuse(STK_E_UNSUPPORTED, "a copy of a batch does not know where its samples come from");
+        return core_refuse(STK_E_UNSUPPORTED, "origins: a copy of a batch has no record of the files of its samples");
     out = PyList_New((Py_ssize_t)self->rows);
     for (Py_ssize_t i = 0; out && i < (Py_ssize_t)self->rows; i++) {
         PyObject *item;
@@ -399,15 +399,16 @@ static PyObject *origins(PyObject *object, PyObject *args)
 static PyObject *refuse_copies(PyObject *object, PyObject *args)
 {
     (void)object, (void)args;
-    return PyErr_Format(PyExc_TypeError,
-                        "a stoker.Batch cannot be pickled or copied: its tensors are memory of the loader; use "
-                        "batch.clone() for a copy in its own memory, or dict(batch) and copies of its tensors");
+    return PyErr_Format(
+        PyExc_TypeError,
+        "a stoker.Batch cannot be pickled or copied, because its tensors are in memory of the loader: use "
+        "batch.clone() for a copy in its own memory, or dict(batch) and copies of its tensors");
 }
 
 static PyMethodDef methods[] = {
-    {"clone", clone, METH_NOARGS, "clone()\n--\n\nA copy in its own memory, which keeps no slot of the loader."},
+    {"clone", clone, METH_NOARGS, "clone()\n--\n\nA copy in its own memory, which does not hold a slot of the loader."},
     {"release", release, METH_NOARGS,
-     "release()\n--\n\nReleases the slot before the batch is deleted. Tensors that were made of it stay valid and "
+     "release()\n--\n\nReleases the slot before the batch is deleted. Existing tensors of the batch stay valid and "
      "hold the slot."},
     {"tensor", tensor, METH_O, "tensor(name)\n--\n\nThe tensor as a stoker.Tensor, independent of `to`."},
     {"_origins", origins, METH_VARARGS, NULL},
@@ -422,20 +423,20 @@ static PyMethodDef methods[] = {
     }
 
 static PyMemberDef members[] = {
-    NUMBER(rows, "Rows, including padding; can be 0 on a rank of several."),
-    NUMBER(valid_rows, "Rows that are samples and no padding."),
+    NUMBER(rows, "Number of rows, including padding; can be 0 on one of several ranks."),
+    NUMBER(valid_rows, "Number of rows without padding."),
     NUMBER(epoch, "The epoch, from 0."),
     NUMBER(step, "The step in its epoch, from 0."),
-    NUMBER(failed, "Samples that failed and were skipped or replaced."),
+    NUMBER(failed, "Number of samples that failed and were skipped or replaced."),
     NUMBER(global_step, "The step over all epochs, from 0."),
     NUMBER(device_slot, "Index among the device_prefetch slots on the device; -1: in host memory."),
     {"last_of_epoch", T_BOOL, (Py_ssize_t)offsetof(core_batch, last_of_epoch), READONLY,
-     "Whether the epoch ends with it."},
+     "Whether it is the last batch of its epoch."},
     {NULL, 0, 0, 0, NULL},
 };
 
 static PyGetSetDef getters[] = {
-    {"indices", get_more, NULL, "int64 [rows]: the number of each row's sample, or of its window.", "indices"},
+    {"indices", get_more, NULL, "int64 [rows]: the number of the sample or window in each row.", "indices"},
     {"mask", get_more, NULL, "bool [rows]: false for rows of padding.", "mask"},
     {"sources", get_more, NULL, "int32 [rows]: the number of each row's data set.", "sources"},
     {NULL, NULL, NULL, NULL, NULL},

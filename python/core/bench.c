@@ -1,5 +1,5 @@
-/* bench.c: loadbench inside the extension, and Python iterables as what it measures. The GIL is held as in a training
- * loop: the iterable may release it while it makes or waits for a batch, and it is released during a step. */
+/* bench.c: loadbench inside the extension module, and Python iterables as its source. The GIL is handled as in a
+ * training loop: the iterable may release it while it makes or waits for a batch, and it is released during a step. */
 #include "core.h"
 #include "error.h"
 #include "loadbench_machine.h"
@@ -8,14 +8,14 @@
 struct iterable {
     struct lb_source base;
     const char *name;
-    PyObject *make;    /* () -> iterable, called for each repeat */
+    PyObject *make;    /* () -> iterable, called once per repeat */
     PyObject *samples; /* (batch) -> int; NULL: the first axis of the first tensor */
     PyObject *of, *at; /* the iterable, and the iterator over it; NULL: not opened */
-    Py_ssize_t length; /* batches of an epoch; -1: unknown */
-    Py_ssize_t count;  /* of this epoch */
+    Py_ssize_t length; /* batches per epoch; -1: unknown */
+    Py_ssize_t count;  /* batches so far in this epoch */
     int64_t bytes;
-    PyThreadState *away;                /* while a step runs */
-    PyObject *type, *value, *traceback; /* what was raised */
+    PyThreadState *away;                /* the saved thread state while a step runs */
+    PyObject *type, *value, *traceback; /* the exception that was raised */
 };
 
 enum { DEPTH = 8 };
@@ -25,12 +25,12 @@ static stk_status fail(struct iterable *self, const char *what, stk_error *err)
     PyObject *brief;
     stk_status status;
 
-    if (self->type) /* the first is the one to tell */
+    if (self->type) /* the first exception is reported */
         PyErr_Clear();
     else
         PyErr_Fetch(&self->type, &self->value, &self->traceback);
     PyErr_NormalizeException(&self->type, &self->value, &self->traceback);
-    if (self->value && (brief = PyObject_GetAttrString(self->value, "brief"))) { /* a mistake in the command */
+    if (self->value && (brief = PyObject_GetAttrString(self->value, "brief"))) { /* a usage error */
         const char *text = PyUnicode_AsUTF8AndSize(brief, NULL);
 
         status = stki_fail(err, STK_E_CONFIG, "%s", text ? text : "");
@@ -41,7 +41,8 @@ static stk_status fail(struct iterable *self, const char *what, stk_error *err)
     return stki_fail(err, STK_E_CANCELLED, "%s: an exception was raised while %s", self->name, what);
 }
 
-/* Clears what objects without an attribute or a length raise. False: something else was raised, as by Ctrl-C. */
+/* Clears the exceptions of objects without an attribute or a length. False: another exception is set, such as that of
+ * Ctrl-C. */
 static bool forgive(void)
 {
     if (PyErr_ExceptionMatches(PyExc_AttributeError) || PyErr_ExceptionMatches(PyExc_TypeError) ||
@@ -50,9 +51,9 @@ static bool forgive(void)
     return !PyErr_Occurred();
 }
 
-/* ---- what a batch holds: tensors, in tuples, lists and dicts ---- */
+/* ---- contents of a batch: tensors in tuples, lists and dicts ---- */
 
-/* The first axis of the first tensor. -1: there is none, or an exception is set. */
+/* The length of the first axis of the first tensor. -1: there is none, or an exception is set. */
 static int64_t first_axis(PyObject *item, int depth)
 {
     PyObject *shape, *length, *value;
@@ -94,7 +95,7 @@ static int64_t batch_bytes(const core_batch *batch)
     return sum;
 }
 
-/* Of all tensors: those with an attribute nbytes. An exception may be set afterwards. */
+/* The bytes of all tensors, which are objects with an attribute nbytes. An exception may be set afterwards. */
 static int64_t bytes_of(PyObject *item, int depth)
 {
     PyObject *value, *number;
@@ -157,7 +158,7 @@ static stk_status open_iterable(struct lb_source *source, stk_error *err)
 {
     struct iterable *self = (struct iterable *)source;
 
-    (void)close_iterable(source, NULL); /* of a repeat that failed */
+    (void)close_iterable(source, NULL); /* left over from a repeat that failed */
     self->bytes = 0;
     self->count = 0;
     if (!(self->of = PyObject_CallNoArgs(self->make)) || !(self->at = PyObject_GetIter(self->of)))
@@ -166,7 +167,8 @@ static stk_status open_iterable(struct lb_source *source, stk_error *err)
     return self->length >= 0 || forgive() ? STK_OK : fail(self, "its length was requested", err);
 }
 
-/* The end of an epoch: another one, unless the iterable is its own iterator and so has ended for good. */
+/* Starts the next epoch. False: there is none, because the iterable is its own iterator or the last epoch was empty, or
+ * an exception is set. */
 static bool begin_epoch(struct iterable *self)
 {
     PyObject *next;
@@ -198,11 +200,12 @@ static stk_status next_item(struct lb_source *source, stk_stream *stream, int64_
     *out = (struct lb_taken){item, samples_of(self, item), ++self->count == self->length};
     if (out->samples < 0) {
         Py_DECREF(item);
-        return PyErr_Occurred() ? fail(self, "its samples were counted", err)
-                                : stki_fail(err, STK_E_CONFIG,
-                                            "%s: its batches hold no tensor whose first axis counts the samples; say "
-                                            "how to count them with --samples",
-                                            self->name);
+        return PyErr_Occurred()
+                   ? fail(self, "its samples were counted", err)
+                   : stki_fail(err, STK_E_CONFIG,
+                               "%s: its batches contain no tensor whose first axis is the number of samples; "
+                               "use --samples to say how to count them",
+                               self->name);
     }
     self->bytes += bytes_of(item, 0);
     if (!PyErr_Occurred())

@@ -1,13 +1,13 @@
 /* calls.c: custom transforms in Python. A worker acquires the GIL to run one, so only one runs at a time. */
 #include "core.h"
 
-/* A tensor that is lent for a call, after which nothing may refer to its memory. */
+/* A tensor that is only valid during a call; after it, nothing may refer to its memory. */
 static core_tensor *lend(const stk_tensor *tensor)
 {
     return core_tensor_new(tensor, NULL, NULL, CORE_ORDINARY);
 }
 
-/* Ends the loan. False: something still refers to the tensor. */
+/* Invalidates the tensor after the call. False: something still refers to it. */
 static bool take_back(core_tensor *tensor)
 {
     bool free;
@@ -29,7 +29,7 @@ static stk_status failed(stk_error *err, const char *message)
     return STK_E_BAD_VALUE;
 }
 
-/* Turns the exception that is set into an error: its type and its text. */
+/* Converts the current exception to an error with its type and text. */
 static stk_status from_exception(stk_error *err)
 {
     PyObject *type, *value, *trace, *name, *text, *bytes;
@@ -43,7 +43,8 @@ static stk_status from_exception(stk_error *err)
     if (!bytes)
         PyErr_Clear();
     status = failed(err, bytes ? PyBytes_AsString(bytes) : "an exception");
-    if (bytes && value && core_hooks.raised) { /* the cause of the error, with its traceback */
+    if (bytes && value &&
+        core_hooks.raised) { /* so that the error has the exception as its cause, with the traceback */
         PyObject *quoted = core_text(PyBytes_AsString(bytes)), *kept = NULL;
 
         if (trace)
@@ -92,7 +93,7 @@ static stk_status call(PyObject *function, const stk_tensor *in, const stk_tenso
     Py_XDECREF(done);
     back = take_back(from);
     if ((!take_back(to) || !back) && status == STK_OK)
-        status = failed(err, "the function has kept its input, whose memory is used again: keep a copy");
+        status = failed(err, "the function kept a reference to its input, whose memory is reused: keep a copy instead");
     if (interrupted)
         PyErr_SetInterrupt();
     return status;
@@ -122,7 +123,7 @@ static stk_status run(void *context, const stk_transform_call *what, const stk_t
     return status;
 }
 
-/* The function gives (name of the dtype, shape). */
+/* Reads (name of the dtype, shape), the result of the function. */
 static stk_status read_form(PyObject *form, stk_tensor *out, stk_error *err)
 {
     const char *dtype;
@@ -132,7 +133,7 @@ static stk_status read_form(PyObject *form, stk_tensor *out, stk_error *err)
         return from_exception(err);
     out->dtype = stk_dtype_find(dtype);
     if (out->dtype == STK_DTYPE_NONE || PyTuple_Size(shape) > STK_MAX_DIMS)
-        return failed(err, "the transform's result has a dtype that stoker does not know, or too many axes");
+        return failed(err, "the transform's result has an unknown dtype or too many axes");
     out->ndim = (int32_t)PyTuple_Size(shape);
     for (int i = 0; i < out->ndim; i++)
         out->shape[i] = PyLong_AsLongLong(PyTuple_GetItem(shape, i));
@@ -157,7 +158,7 @@ static stk_status shape(void *context, const stk_tensor *in, stk_tensor *out, st
     return status;
 }
 
-/* register(name, run, shape): the pair is never freed, since loaders may use it at any time. */
+/* register(name, run, shape): the functions are never freed, because loaders may use them at any time. */
 PyObject *core_register(PyObject *module, PyObject *args)
 {
     const char *name;

@@ -1,5 +1,5 @@
-/* core.h: the extension module stoker._core, which the files of this folder make up. It is compiled against Python's
- * limited API of 3.11, so that one binary serves all later versions.
+/* core.h: the extension module stoker._core. It is compiled against Python's limited API of 3.11, so that one binary
+ * works with all later versions.
  *
  * module.c     the module: its types, and the hooks into the package's Python code
  * loader.c     stoker._core.Loader and the iterator over an epoch
@@ -14,10 +14,9 @@
  * files.c      open files, their members and samples
  * preview.c    contact sheets
  *
- * The module holds its global state (hooks, types) for one interpreter and refuses to be imported by a second one. It
- * is read and written under the GIL, and so are a loader's streams. Deleters of exported tensors run
- * without the GIL, on any thread, also after the interpreter has ended, and so touch no Python object.
- */
+ * The module has global state (hooks, types) for one interpreter, and a second interpreter cannot import it. The GIL
+ * protects this state and the streams of a loader. Deleters of exported tensors run without the GIL on any thread, even
+ * after the interpreter has ended, so they do not access Python objects. */
 #ifndef STOKER_CORE_H
 #define STOKER_CORE_H
 
@@ -40,11 +39,11 @@ enum { CORE_MOST_STREAMS = 16 };
 struct core_hooks {
     PyObject *error;     /* (status, message, file, record, offset, found, expected) -> exception */
     PyObject *key_error; /* (message, status) -> KeyError for a name that does not exist */
-    PyObject *raised;    /* (exception of a transform, text that the error about it will hold) */
+    PyObject *raised;    /* (exception of a transform, text that the error message will contain) */
     PyObject *streams;   /* (index or -1) -> [(index, native), …]: torch's current streams; -1: of all its devices */
-    PyObject *to_torch;  /* (capsule) -> tensor; NULL: torch has not been asked for */
+    PyObject *to_torch;  /* (capsule) -> tensor; NULL: torch has not been requested */
     PyObject *convert[CORE_TO_END]; /* (Tensor) -> tensor of that library */
-    PyObject *batch_type;           /* subclasses, whose instances are handed out */
+    PyObject *batch_type;           /* the subclass that users get */
 };
 extern struct core_hooks core_hooks;
 extern PyTypeObject *core_questions_type, *core_loader_type, *core_epoch_type, *core_batch_type, *core_tensor_type;
@@ -54,18 +53,18 @@ typedef struct core_loader {
     stk_loader *loader;      /* NULL: not opened */
     PyThread_type_lock turn; /* held by the one thread in next, seek, restore or close */
     PyObject *names;         /* tuple of str */
-    PyObject *ragged;        /* dict: name of a field without a tensor of that name -> what to ask for */
+    PyObject *ragged;        /* dict: name of a field without a tensor of that name -> message that names its tensors */
     int64_t timeout_ns;
-    int to;                /* enum core_to */
+    int to; /* enum core_to */
     enum core_place place;
     stk_device *device; /* where the batches are; NULL: in ordinary memory */
     struct core_known *streams;
-    bool restart;                             /* a `for` starts an epoch even if the last one has not been finished */
+    bool restart;                             /* a `for` loop starts a new epoch even if the last one is unfinished */
     bool is_unfinished;                       /* the last batch was not the last of its epoch; false after a seek */
     int64_t epoch;                            /* of the last batch */
     bool copy, closed, has_warned, on_device; /* on_device: also the host device, whose memory is ordinary */
-    bool is_alone;      /* opened without ranks; whether there are some now is checked by the first next */
-    int64_t generation; /* count of forks when it was made */
+    bool is_alone;      /* opened without ranks; the first next checks whether there are ranks now */
+    int64_t generation; /* number of forks when it was created */
 } core_loader;
 
 typedef struct core_batch {
@@ -75,8 +74,8 @@ typedef struct core_batch {
     PyObject *names;       /* tuple of str */
     PyObject *tensors;     /* of a copy: dict name -> Tensor; otherwise NULL */
     PyObject *row_tensors; /* of a copy: dict of indices, mask, sources -> Tensor; otherwise NULL */
-    PyObject *values;      /* dict name -> what batch[name] has given */
-    PyObject *more;        /* dict of indices, mask, sources -> what the attribute has given */
+    PyObject *values;      /* dict name -> object returned by batch[name] */
+    PyObject *more;        /* dict of indices, mask, sources -> object returned by the attribute */
     bool released;
     long long rows, valid_rows, epoch, step, global_step, device_slot, failed;
     char last_of_epoch;
@@ -86,12 +85,12 @@ typedef struct core_tensor {
     PyObject ob_base;
     stk_tensor tensor;   /* owns a reference to its storage, or borrows from `batch`, `keep` or a caller */
     stk_batch *batch;    /* held, or NULL */
-    core_loader *loader; /* that delivered it, or NULL */
+    core_loader *loader; /* the loader that delivered it, or NULL */
     stk_stream *made_in; /* a copy on a device: other streams must wait for this one; a reference */
-    PyObject *keep;      /* what owns the memory, or NULL */
+    PyObject *keep;      /* owner of the memory, or NULL */
     enum core_place place;
     Py_ssize_t exports; /* exported buffers */
-    bool ended;         /* it was borrowed for a call, which has returned */
+    bool ended;         /* it was valid during a call, which has returned */
 } core_tensor;
 
 /* ---- module.c ---- */
@@ -125,7 +124,7 @@ extern PyType_Spec core_tensor_spec;
 
 /* ---- dlpack.c ---- */
 
-/* A capsule of the tensor. Its deleter records an event in each stream; the slot is filled again only after these. */
+/* A capsule of the tensor. Its deleter records an event in each stream; the slot is reused only after these events. */
 PyObject *core_capsule(core_tensor *tensor, bool versioned, bool copied, stk_stream *const *streams, int count);
 PyObject *core_tensor_dlpack(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *core_tensor_dlpack_device(PyObject *self, PyObject *unused);
@@ -152,7 +151,7 @@ extern PyType_Spec core_loader_spec, core_epoch_spec;
 
 /* ---- bench.c ---- */
 
-/* loadbench([word, …], make=None, samples=None): runs the command line; `make` makes the iterable that is measured. */
+/* loadbench([word, …], make=None, samples=None): runs the command line; `make` returns the iterable to measure. */
 PyObject *core_loadbench(PyObject *module, PyObject *args);
 
 /* ---- queries.c ---- */

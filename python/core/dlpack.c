@@ -1,4 +1,4 @@
-/* dlpack.c: tensors as DLPack capsules: the versioned struct (1.1) where the consumer asks for it, the older one
+/* dlpack.c: tensors as DLPack capsules, with the versioned struct (1.1) if the consumer requests it, and the older one
  * otherwise. A capsule that is not consumed deletes its tensor. */
 #include "core.h"
 #include "dlpack_type.h"
@@ -15,14 +15,14 @@ struct plain {
     void (*deleter)(struct plain *self);
 };
 
-/* One allocation an export. */
+/* An exported tensor, in one allocation. */
 struct export
 {
     union {
         stk_dlpack_versioned versioned;
         struct plain plain;
     } managed;            /* first */
-    stk_batch *batch;     /* held once a stream, at least once */
+    stk_batch *batch;     /* held once per stream, at least once */
     stk_storage *storage; /* or a reference to this */
     int stream_count;
     stk_stream *streams[CORE_MOST_STREAMS];
@@ -60,7 +60,7 @@ static const char *const names[] = {"dltensor", "dltensor_versioned"};
 static void drop_capsule(PyObject *capsule)
 {
     for (int i = 0; i < 2; i++)
-        if (PyCapsule_IsValid(capsule, names[i])) /* else somebody has taken and renamed it */
+        if (PyCapsule_IsValid(capsule, names[i])) /* otherwise a consumer has taken and renamed it */
             delete_export(PyCapsule_GetPointer(capsule, names[i]));
 }
 
@@ -79,8 +79,8 @@ static bool hold(struct export *e, stk_stream *const *streams, int count, stk_er
     return true;
 }
 
-/* A copy on a device: puts the streams, which the caller has retained, behind the one that it was made in, and keeps
- * its memory for them. */
+/* For a copy on a device: makes the streams, which the caller has retained, wait for the stream of the copy, and keeps
+ * its memory until they are done. */
 static bool order(const core_tensor *self, stk_stream *const *streams, int count, stk_error *err)
 {
     stk_status status = STK_OK;
@@ -103,10 +103,10 @@ static bool describe(const core_tensor *self, bool versioned, stk_dlpack_tensor 
     const int64_t size = stk_dtype_size(tensor->dtype);
     stki_dlpack_type type;
 
-    /* Version 0.6 has neither bool nor 8-bit floats, but consumers without versions know the former's number. */
+    /* Version 0.6 has neither bool nor 8-bit floats, but consumers of unversioned capsules know the number of bool. */
     if (!stki_dlpack_type_of(tensor->dtype, versioned || tensor->dtype == STK_BOOL, &type)) {
         PyErr_Format(PyExc_BufferError,
-                     "%s: DLPack before version 1 has no such dtype; a newer consumer asks for max_version=(1, 1)",
+                     "%s: DLPack before version 1 has no such dtype; use a consumer that passes max_version=(1, 1)",
                      stk_dtype_long_name(tensor->dtype));
         return false;
     }
@@ -115,8 +115,9 @@ static bool describe(const core_tensor *self, bool versioned, stk_dlpack_tensor 
         return false;
     }
     if (!versioned && (tensor->flags & STK_TENSOR_READONLY)) {
-        PyErr_SetString(PyExc_BufferError,
-                        "the tensor is read-only, which DLPack before version 1 cannot say; copy it (tensor.clone())");
+        PyErr_SetString(
+            PyExc_BufferError,
+            "the tensor is read-only, which DLPack before version 1 cannot express; copy it (tensor.clone())");
         return false;
     }
     *out = (stk_dlpack_tensor){.data = tensor->data,
@@ -133,7 +134,8 @@ static bool describe(const core_tensor *self, bool versioned, stk_dlpack_tensor 
         axes[tensor->ndim + i] = tensor->strides[i] / size;
         if (tensor->strides[i] % size != 0 && tensor->shape[i] > 1) {
             PyErr_SetString(PyExc_BufferError,
-                            "DLPack counts strides in elements, and these are no multiple; copy it (tensor.clone())");
+                            "DLPack strides are in elements, but these are not multiples of the element size; copy it "
+                            "(tensor.clone())");
             return false;
         }
     }
@@ -206,7 +208,7 @@ static bool is_tuple(PyObject *value, const char *name)
     return false;
 }
 
-/* The version that the consumer names, as far as it is known here. */
+/* Sets *out to whether the consumer accepts versioned capsules. False: an exception is set. */
 static bool wants_versions(PyObject *max_version, bool *out)
 {
     int major = 0, minor = 0;
@@ -219,7 +221,7 @@ static bool wants_versions(PyObject *max_version, bool *out)
     return true;
 }
 
-/* Where the consumer wants it must be where it is. */
+/* Checks that the consumer requests the device of the tensor. False: an exception is set. */
 static bool is_there(const core_tensor *self, PyObject *device)
 {
     int type, index;
@@ -231,9 +233,8 @@ static bool is_there(const core_tensor *self, PyObject *device)
     if (self->place == CORE_CUDA ? type == STK_DEVICE_CUDA && index == stk_device_index(self->tensor.device)
                                  : type == ON_CPU)
         return true;
-    PyErr_SetString(
-        PyExc_BufferError,
-        "__dlpack__: the tensor is on another device than dl_device; import it where it is and move it there");
+    PyErr_SetString(PyExc_BufferError,
+                    "__dlpack__: the tensor is not on dl_device; import it on its own device and then move it");
     return false;
 }
 
@@ -253,9 +254,9 @@ PyObject *core_tensor_dlpack(PyObject *object, PyObject *args, PyObject *kwargs)
         return NULL;
     if (self->ended)
         return PyErr_Format(PyExc_ValueError,
-                            "the tensor was valid during the call of a transform only; copy it there");
+                            "the tensor was valid only during the call of a transform; copy it there");
     if (!self->batch && !self->tensor.storage)
-        return PyErr_Format(PyExc_BufferError, "the tensor is only lent for the call of a transform; copy it");
+        return PyErr_Format(PyExc_BufferError, "the tensor is valid only during the call of a transform; copy it");
     if (self->place == CORE_CUDA) {
         if (!core_stream_from(stream, self->loader, &streams[0]))
             return NULL;

@@ -11,7 +11,7 @@ typedef struct core_member {
     PyObject ob_base;
     core_file *file;
     int64_t number;
-    stki_reader *reader; /* made when the first sample is asked for */
+    stki_reader *reader; /* created when the first sample is requested */
 } core_member;
 
 static PyTypeObject *file_type, *member_type;
@@ -48,7 +48,7 @@ static bool open_reader(core_member *self)
         core_raise(&err);
         return false;
     }
-    if (self->reader) /* another thread was first */
+    if (self->reader) /* another thread has created it meanwhile */
         stki_reader_destroy(reader);
     else
         self->reader = reader;
@@ -168,7 +168,7 @@ static PyObject *member_refused(PyObject *object, void *unused)
     return core_text(member->why ? member->why : stk_status_text(member->status));
 }
 
-/* The names of the classes that its numbers stand for, or None. */
+/* The names of the classes, in the order of their numbers, or None. */
 static PyObject *member_classes(PyObject *object, PyObject *unused)
 {
     const core_member *self = (core_member *)object;
@@ -196,14 +196,15 @@ static Py_ssize_t member_length(PyObject *object)
 static PyMethodDef member_methods[] = {
     {"sample", member_sample, METH_VARARGS, "sample(index)\n--\n\nA copy of one sample, as a Tensor."},
     {"tensor", member_tensor, METH_NOARGS,
-     "tensor()\n--\n\nThe whole array as a read-only Tensor: a view of the mapped file where that is possible."},
-    {"classes", member_classes, METH_NOARGS, "classes()\n--\n\nThe names of the classes of its numbers, or None."},
+     "tensor()\n--\n\nThe whole array as a read-only Tensor; a view of the mapped file if possible."},
+    {"classes", member_classes, METH_NOARGS,
+     "classes()\n--\n\nThe names of the classes, in the order of their numbers, or None."},
     {NULL, NULL, 0, NULL},
 };
 
 static PyGetSetDef member_getters[] = {
-    {"name", member_name, NULL, "Its name in the file; \"\" in a file of one array.", NULL},
-    {"shape", member_shape, NULL, "Samples first; None for an axis that varies.", NULL},
+    {"name", member_name, NULL, "Its name in the file; \"\" in a file with a single array.", NULL},
+    {"shape", member_shape, NULL, "Its shape, with the number of samples first; None for an axis that varies.", NULL},
     {"dtype", member_dtype, NULL, "The name of its dtype.", NULL},
     {"layout", member_layout, NULL, "Layout in the file: \"contiguous\", \"chunked\", \"records\", …", NULL},
     {"refused", member_refused, NULL, "Why it cannot be read, or None.", NULL},
@@ -251,7 +252,7 @@ static PyObject *file_members(PyObject *object, PyObject *unused)
     return out;
 }
 
-/* The name of a sample's file, where samples are files. */
+/* The name of a sample's file, if samples are files. */
 static PyObject *file_sample_name(PyObject *object, PyObject *args)
 {
     const stki_container *container = ((core_file *)object)->container;

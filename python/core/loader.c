@@ -10,7 +10,7 @@
 
 #define SLICE_NS 100000000LL      /* the longest delay of Ctrl-C */
 #define FIRST_SLICE_NS 20000000LL /* before the first and the second check whether all slots are held */
-#define WARN_NS 1000000000LL      /* of waiting for a slot while all are held, before a warning is issued */
+#define WARN_NS 1000000000LL      /* time to wait for a slot while all are held before a warning is issued */
 
 stk_loader *core_loader_get(PyObject *self)
 {
@@ -152,8 +152,8 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
     return opened && read_names(self) ? 0 : -1;
 }
 
-/* What the options say: (timeout in ns, to, copy, restart, device or None, pinned, ragged, is_alone). On the host
- * device, next waits for the copy, since its memory looks like ordinary memory to other libraries. */
+/* Sets what follows from the options: (timeout in ns, to, copy, restart, device or None, pinned, ragged, is_alone). On
+ * the host device, next waits for the copy, because other libraries treat its memory as ordinary memory. */
 static PyObject *configure(PyObject *object, PyObject *args)
 {
     core_loader *self = (core_loader *)object;
@@ -163,8 +163,8 @@ static PyObject *configure(PyObject *object, PyObject *args)
     PyObject *ragged;
     stk_error err;
 
-    if (!PyArg_ParseTuple(args, "LippzpO!p", &timeout, &to, &copy, &restart, &device, &pinned, &PyDict_Type,
-                          &ragged, &is_alone))
+    if (!PyArg_ParseTuple(args, "LippzpO!p", &timeout, &to, &copy, &restart, &device, &pinned, &PyDict_Type, &ragged,
+                          &is_alone))
         return NULL;
     if (to < 0 || to >= CORE_TO_END)
         return PyErr_Format(PyExc_ValueError, "to: found %d", to);
@@ -234,7 +234,7 @@ static PyObject *cancel(PyObject *object, PyObject *unused)
 
 /* ---- next ---- */
 
-/* Whether the caller holds all slots, so that no batch can come. */
+/* Whether the caller holds all slots, so that no batch can be made. */
 static bool all_held(const core_loader *self, int64_t *slots)
 {
     stk_loader_stats stats = {.struct_size = sizeof stats};
@@ -253,12 +253,12 @@ static bool has_other_threads(void)
     const bool others = !frames || PyDict_Size(frames) != 1;
 
     if (!frames)
-        PyErr_Clear(); /* a function in C: no signal is noticed in it */
+        PyErr_Clear(); /* not a KeyboardInterrupt, because a C function handles no signals */
     Py_XDECREF(frames);
     return others;
 }
 
-/* status: STK_E_BUSY, or STK_E_TIMEOUT, after which a slot may still become free. */
+/* status: STK_E_BUSY, or STK_E_TIMEOUT if another thread may still release a slot. */
 static stk_error all_held_error(const core_loader *self, int64_t slots, stk_status status)
 {
     stk_error err = {.status = status, .record = -1, .offset = -1};
@@ -266,7 +266,7 @@ static stk_error all_held_error(const core_loader *self, int64_t slots, stk_stat
 
     PyOS_snprintf(
         err.message, sizeof err.message,
-        "all %lld slots (loader.%s) are held by batches or tensors that still exist, so that no batch can come: "
+        "all %lld slots (loader.%s) are held by batches or tensors that still exist, so no batch can be made: "
         "keep batch.clone() instead of the batch, open the loader with copy=True, or with a larger %s",
         (long long)slots, option, option);
     return err;
@@ -279,9 +279,9 @@ static void raise_all_held(const core_loader *self, int64_t slots, stk_status st
     core_raise(&err);
 }
 
-/* All slots have been held for `ns`, as seen twice or more. False: an exception is set. Other threads may release a
- * slot, but many programs have threads that never do, such as those of a notebook or a progress bar, so a warning says
- * what the wait is for. */
+/* Called when all slots have been held for `ns`, according to at least two checks. False: an exception is set. Another
+ * thread may release a slot, but many programs have threads that never do, such as those of a notebook or a progress
+ * bar, so a warning explains the wait. */
 static bool may_wait_for_slot(core_loader *self, int64_t slots, int64_t ns)
 {
     if (!has_other_threads()) {
@@ -345,7 +345,7 @@ static stk_status wait_for_batch(core_loader *self, stk_stream *stream, int64_t 
     }
 }
 
-/* *stream: which the batch is for, retained; NULL: for none. */
+/* *stream: the stream in which the batch will be used, retained; NULL: none. */
 static stk_status take_in_turn(core_loader *self, int64_t limit, core_batch *batch, stk_stream **stream)
 {
     stk_stream *streams[CORE_MOST_STREAMS] = {NULL};
@@ -364,7 +364,8 @@ static stk_status take_in_turn(core_loader *self, int64_t limit, core_batch *bat
 /* The next batch. NULL without an exception: the end. */
 static core_batch *take(core_loader *self, int64_t limit)
 {
-    const bool forked = stki_fork_generation() != self->generation; /* the lock may be another thread's of the parent */
+    const bool forked =
+        stki_fork_generation() != self->generation; /* another thread of the parent may have held the lock */
     stk_stream *stream = NULL;
     core_batch *batch;
     stk_status status = STK_E_CLOSED;
@@ -500,8 +501,8 @@ static PyObject *epoch_next(PyObject *object)
             return NULL;
         PyOS_snprintf(
             err.message, sizeof err.message,
-            "the loader has delivered all of its epochs (loader.num_epochs): leave num_epochs out for an endless "
-            "one, or go back with loader.seek(epoch)");
+            "the loader has delivered all of its epochs (loader.num_epochs): omit num_epochs for an endless loader, "
+            "or go back with loader.seek(epoch)");
         return core_raise(&err);
     }
     self->any = true;
@@ -562,9 +563,10 @@ static PyObject *seek(PyObject *object, PyObject *args, PyObject *kwargs)
 static PyObject *refuse_copies(PyObject *object, PyObject *args)
 {
     (void)object, (void)args;
-    return PyErr_Format(PyExc_TypeError,
-                        "a stoker.Loader cannot be pickled or copied, since it has threads and memory of this process: "
-                        "send loader.config(), and open stoker.Loader(**config) in the other process");
+    return PyErr_Format(
+        PyExc_TypeError,
+        "a stoker.Loader cannot be pickled or copied, because it has threads and memory of this process: "
+        "send loader.config(), and open stoker.Loader(**config) in the other process");
 }
 
 /* ---- the type ---- */
@@ -576,13 +578,14 @@ static PyMethodDef methods[] = {
     {"next", (PyCFunction)(void (*)(void))next, METH_VARARGS | METH_KEYWORDS,
      "next(timeout=None)\n--\n\n"
      "The next batch, of this epoch or the following one; None at the end of the last of num_epochs.\n\n"
-     "timeout: seconds; None: loader.timeout. Raises TimeoutError if no batch came in that time; call it again."},
+     "timeout: seconds; None: loader.timeout. Raises TimeoutError if no batch arrived in that time; it can be called "
+     "again."},
     {"seek", (PyCFunction)(void (*)(void))seek, METH_VARARGS | METH_KEYWORDS,
      "seek(epoch, step=0)\n--\n\nGoes to a step of an epoch; prefetched batches are dropped."},
     {"cancel", cancel, METH_NOARGS,
-     "cancel()\n--\n\nAsks the loader to stop: a waiting next raises. For other threads and handlers of signals."},
+     "cancel()\n--\n\nMakes a waiting next raise an exception. For use by other threads and signal handlers."},
     {"close", close_it, METH_NOARGS,
-     "close()\n--\n\nStops the workers. Batches and tensors that exist stay valid. May be called again."},
+     "close()\n--\n\nStops the workers. Existing batches and tensors stay valid. May be called repeatedly."},
     {"__reduce_ex__", refuse_copies, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

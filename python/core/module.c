@@ -1,5 +1,5 @@
-/* module.c: the module stoker._core. The package's Python code sets hooks: functions that make exceptions and convert
- * tensors, and import other libraries on first use. */
+/* module.c: the module stoker._core. The package's Python code sets hooks: functions that create exceptions and convert
+ * tensors, and that import other libraries on first use. */
 #include "core.h"
 #include "transform.h"
 
@@ -146,7 +146,7 @@ static int execute(PyObject *module)
     if (home >= 0) {
         PyErr_SetString(PyExc_ImportError, home == interpreter
                                                ? "stoker._core cannot be imported a second time"
-                                               : "stoker._core can be used in one interpreter of a process");
+                                               : "stoker._core can be used in only one interpreter of a process");
         return -1;
     }
     if (!(core_tensor_type = add_type(module, &core_tensor_spec, NULL)) ||

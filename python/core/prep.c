@@ -1,12 +1,12 @@
-/* prep.c: preparation jobs. A job runs with the GIL free; its progress callback takes it, looks for signals, and calls
- * a function of the user. */
+/* prep.c: preparation jobs. A job runs without the GIL; its progress callback acquires the GIL, checks for signals, and
+ * calls the user's function. */
 #include "core.h"
 #include "prep_phase.h"
 
 struct watch {
     stk_prep *job;
     PyObject *function;             /* or NULL */
-    PyObject *type, *value, *trace; /* what ended the job: of the function, or Ctrl-C */
+    PyObject *type, *value, *trace; /* the exception that ended the job: the function's, or that of Ctrl-C */
 };
 
 static PyObject *progress_dict(const stk_prep_progress *now)
@@ -40,7 +40,7 @@ static void look(void *context, const stk_prep_progress *now)
     PyGILState_Release(gil);
 }
 
-/* Sets the exception that ended the job again, if one did. */
+/* Sets the exception that ended the job again, if there was one. */
 static bool has_raised(struct watch *watch)
 {
     const bool raised = watch->type != NULL;

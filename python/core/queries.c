@@ -1,4 +1,5 @@
-/* queries.c: what a loader can be asked. Longer answers are JSON, which the package's Python code reads. */
+/* queries.c: methods and attributes that describe a loader. Longer results are JSON, which the package's Python code
+ * parses. */
 #include "core.h"
 
 /* ---- texts ---- */
@@ -98,8 +99,9 @@ static PyObject *steps_per_epoch(PyObject *object, void *unused)
 }
 
 static PyGetSetDef getters[] = {
-    {"samples", samples, NULL, "Positions of an epoch: samples of the data set or its subset, or epoch_length.", NULL},
-    {"steps_per_epoch", steps_per_epoch, NULL, "Batches of an epoch, the same on every rank.", NULL},
+    {"samples", samples, NULL,
+     "Number of positions in an epoch: samples of the data set or its subset, or epoch_length.", NULL},
+    {"steps_per_epoch", steps_per_epoch, NULL, "Number of batches per epoch, the same on every rank.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -173,7 +175,7 @@ static const struct member loader_members[] = {
     M(helped_ns),
 };
 #undef M
-/* All of them: everything behind struct_size and workers. */
+/* The list has all members after struct_size and workers. */
 _Static_assert(sizeof loader_members / sizeof loader_members[0] * sizeof(int64_t) + 2 * sizeof(uint32_t) ==
                    sizeof(stk_loader_stats),
                "a member of stk_loader_stats is missing");
@@ -198,7 +200,7 @@ static PyObject *stats(PyObject *object, PyObject *unused)
     return out;
 }
 
-/* {reason: failed samples that were skipped or replaced}, those that occurred. */
+/* {reason: number of samples that were skipped or replaced}, without zeros. */
 static PyObject *failures(PyObject *object, PyObject *unused)
 {
 #define STK_X(value, identifier, name, text) value,
@@ -300,14 +302,14 @@ static PyMethodDef methods[] = {
     {"_failures", failures, METH_NOARGS, NULL},
     {"_stats", stats, METH_NOARGS, NULL},
     {"explain", explain, METH_NOARGS,
-     "explain()\n--\n\nWhat the loader does, as text: fields, files, transforms, order, memory. Reads no sample."},
+     "explain()\n--\n\nA description of the loader: fields, files, transforms, order, memory. Reads no samples."},
     {"digest", digest, METH_NOARGS,
-     "digest()\n--\n\nThe digest of everything delivered, 32 hexadecimal digits; needs loader.digest."},
+     "digest()\n--\n\nThe digest of everything delivered so far, 32 hexadecimal digits; requires loader.digest."},
     {NULL, NULL, 0, NULL},
 };
 
 static PyType_Slot slots[] = {
-    {Py_tp_doc, "What a loader can be asked."},
+    {Py_tp_doc, "Methods and attributes that describe a loader."},
     {Py_tp_methods, methods},
     {Py_tp_getset, getters},
     {0, NULL},

@@ -1,5 +1,5 @@
-/* tensor.c: one tensor: shape, dtype, strides, and the buffer protocol (PEP 3118), by which NumPy and memoryview take
- * it without a copy. */
+/* tensor.c: one tensor: shape, dtype, strides, and the buffer protocol (PEP 3118), through which NumPy and memoryview
+ * use its memory without a copy. */
 #include "core.h"
 #include "stream.h"
 
@@ -168,8 +168,8 @@ static PyObject *get_cuda_interface(PyObject *object, void *unused)
         return PyErr_Format(PyExc_AttributeError,
                             self->place != CORE_CUDA
                                 ? "__cuda_array_interface__: the tensor is in ordinary memory"
-                                : "__cuda_array_interface__ has no name for its dtype; use DLPack");
-    /* No stream: the consumer's current one is the one that the batch was asked for in, and is behind the copy. */
+                                : "__cuda_array_interface__ does not support its dtype; use DLPack");
+    /* No stream: the batch was requested in the consumer's current stream, which already waits for the copy. */
     return Py_BuildValue("{sNsss(KO)sNsisO}", "shape", axes(self->tensor.shape, self->tensor.ndim), "typestr",
                          format->array, "data", (unsigned long long)(uintptr_t)self->tensor.data,
                          self->tensor.flags & STK_TENSOR_READONLY ? Py_True : Py_False, "strides",
@@ -178,15 +178,16 @@ static PyObject *get_cuda_interface(PyObject *object, void *unused)
 
 static PyGetSetDef getters[] = {
     {"shape", get_shape, NULL, "The lengths of its axes.", NULL},
-    {"strides", get_strides, NULL, "In bytes.", NULL},
+    {"strides", get_strides, NULL, "The strides of its axes in bytes.", NULL},
     {"dtype", get_dtype, NULL, "The name of its dtype: \"float32\", \"bfloat16\", \"bool\", …", NULL},
     {"device", get_device, NULL, "\"cpu\" or \"cuda:N\".", NULL},
     {"ndim", get_ndim, NULL, "The number of axes.", NULL},
     {"nbytes", get_nbytes, NULL, "Bytes of its elements.", NULL},
     {"size", get_size, NULL, "The number of elements.", NULL},
-    {"readonly", get_readonly, NULL, "Whether its memory must not be written, as that of a mapped file.", NULL},
-    {"is_pinned", get_pinned, NULL, "Whether it is in page-locked memory, from which a GPU copies by itself.", NULL},
-    {"__cuda_array_interface__", get_cuda_interface, NULL, "Of a tensor on a GPU whose dtype NumPy has.", NULL},
+    {"readonly", get_readonly, NULL, "Whether its memory must not be written, for example because it is a mapped file.",
+     NULL},
+    {"is_pinned", get_pinned, NULL, "Whether it is in page-locked memory, which a GPU can copy asynchronously.", NULL},
+    {"__cuda_array_interface__", get_cuda_interface, NULL, "For tensors on a GPU whose dtype exists in NumPy.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -217,18 +218,18 @@ static int get_buffer(PyObject *object, Py_buffer *view, int flags)
     const bool row_major = stk_tensor_is_contiguous(tensor);
 
     if (self->ended)
-        return refuse(view, "the tensor was valid during the call of a transform only");
+        return refuse(view, "the tensor was valid only during the call of a transform");
     if (self->place == CORE_CUDA)
         return refuse(view, "the tensor is on a GPU: copy it to the CPU first");
     if (!format)
         return refuse(view,
-                      "a buffer has no format for its dtype: use DLPack, or Tensor.numpy(), which takes ml_dtypes'");
+                      "buffers have no format for its dtype: use DLPack, or Tensor.numpy(), which uses ml_dtypes");
     if (tensor->flags & STK_TENSOR_SWAPPED)
         return refuse(view, "the tensor is in the opposite byte order: copy it first");
     if ((flags & PyBUF_WRITABLE) && (tensor->flags & STK_TENSOR_READONLY))
         return refuse(view, "the tensor is read-only");
     if ((flags & PyBUF_STRIDES) != PyBUF_STRIDES && !row_major)
-        return refuse(view, "the tensor is not contiguous, and the consumer takes no strides");
+        return refuse(view, "the tensor is not contiguous, and the consumer does not support strides");
     if (((flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS && !row_major) ||
         ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && !is_fortran(tensor)) ||
         ((flags & PyBUF_ANY_CONTIGUOUS) == PyBUF_ANY_CONTIGUOUS && !row_major && !is_fortran(tensor)))
@@ -256,7 +257,7 @@ static void release_buffer(PyObject *object, Py_buffer *view)
 
 /* ---- methods ---- */
 
-/* The same memory with another dtype of that size. */
+/* The same memory with an unsigned integer dtype of that size. */
 static PyObject *bits(PyObject *object, PyObject *unused)
 {
     core_tensor *self = (core_tensor *)object, *out;
@@ -343,8 +344,9 @@ static PyObject *capsule(PyObject *object, PyObject *args)
 static PyObject *refuse_copies(PyObject *object, PyObject *args)
 {
     (void)object, (void)args;
-    return PyErr_Format(PyExc_TypeError, "a stoker.Tensor cannot be pickled or copied: it is memory of a loader; use "
-                                         "tensor.clone(), tensor.numpy().copy() or tensor.torch().clone()");
+    return PyErr_Format(PyExc_TypeError,
+                        "a stoker.Tensor cannot be pickled or copied, because its memory belongs to a loader: use "
+                        "tensor.clone(), tensor.numpy().copy() or tensor.torch().clone()");
 }
 
 static Py_ssize_t length(PyObject *object)
@@ -378,18 +380,19 @@ static PyMethodDef methods[] = {
      "__array__(dtype=None, copy=None)\n--\n\nA NumPy array over the same memory, or a copy."},
     {"__reduce_ex__", refuse_copies, METH_VARARGS, NULL},
     {"numpy", as_numpy, METH_NOARGS,
-     "numpy()\n--\n\nA NumPy array over the same memory; bfloat16 and float8 have the dtypes of ml_dtypes."},
+     "numpy()\n--\n\nA NumPy array over the same memory; bfloat16 and float8 use the dtypes of ml_dtypes."},
     {"torch", as_torch, METH_NOARGS, "torch()\n--\n\nA torch tensor over the same memory."},
-    {"jax", as_jax, METH_NOARGS, "jax()\n--\n\nA JAX array; over the same memory where JAX allows it."},
+    {"jax", as_jax, METH_NOARGS, "jax()\n--\n\nA JAX array, over the same memory if JAX allows it."},
     {"clone", clone, METH_NOARGS, "clone()\n--\n\nA copy in its own memory."},
-    {"_bits", bits, METH_NOARGS, "The same memory as unsigned integers, of a dtype that buffers cannot name."},
+    {"_bits", bits, METH_NOARGS, "The same memory as unsigned integers, for dtypes without a buffer format."},
     {"_capsule", capsule, METH_VARARGS, "A capsule for torch's current streams; versioned or not."},
     {NULL, NULL, 0, NULL},
 };
 
 static PyType_Slot slots[] = {
-    {Py_tp_doc, "A tensor of a batch or a file, for NumPy, torch, JAX and whatever takes DLPack or buffers.\n\n"
-                "Its memory stays valid as long as it, or anything made of it without a copy, lives."},
+    {Py_tp_doc,
+     "A tensor of a batch or a file, for NumPy, torch, JAX and every library that supports DLPack or "
+     "buffers.\n\nIts memory stays valid as long as the tensor, or an object that shares its memory, exists."},
     {Py_tp_dealloc, (void *)dealloc},
     {Py_tp_getset, getters},
     {Py_tp_methods, methods},

@@ -1,8 +1,8 @@
-"""`python -m stoker COMMAND …`: the programs of stoker, for those who have installed the Python package.
+"""`python -m stoker COMMAND …`: the programs of stoker, as part of the Python package.
 
     bench CONFIG.yaml …                loadbench
-    bench MODULE:NAME …                loadbench, of any iterable of batches
-    inspect, verify, prep, play …      as `stoker COMMAND`
+    bench MODULE:NAME …                loadbench on any iterable of batches
+    inspect, verify, prep, play …      the same as `stoker COMMAND`
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def main(arguments: list[str] | None = None) -> int:
         return _bench.main(given[1:])
     if given[:1] == ["--help"]:
         print("python -m stoker bench CONFIG.yaml|MODULE:NAME measures a loader or any iterable of batches (bench --help).\n"
-              "Every other command is one of the program stoker:\n")
+              "All other commands are those of the program stoker:\n")
     path = program()
     sys.stdout.flush()
     os.execv(path, ["stoker", *given])

@@ -1,4 +1,4 @@
-"""Batches as users see them."""
+"""Batches."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 class Batch(_core.Batch, Mapping[str, Any]):
-    """A mapping of names to tensors of the library that the loader's `to` names; `names` of the loader lists them.
+    """A mapping of names to tensors of the library that the loader's option `to` selects; `Loader.names` lists the names.
 
-    A field of varying length `text` is the two tensors `text.values` and `text.offsets`. The tensors lie in a slot of the loader, and
-    you may write to them. The slot is filled again when the batch and all tensors made of it are gone.
+    A field `text` whose rows vary in length has two tensors, `text.values` and `text.offsets`. The tensors are in a slot of the loader,
+    and you may write to them. The slot is reused after the batch and all tensors that share its memory have been deleted.
 
     Attributes:
-        indices: int64 [rows], the number of each row's sample (or window).
+        indices: int64 [rows], the number of the sample (or window) in each row.
         mask: bool [rows], false for padding.
         sources: int32 [rows], the data set of each row.
         rows, valid_rows, epoch, step, global_step, last_of_epoch
@@ -34,11 +34,11 @@ class Batch(_core.Batch, Mapping[str, Any]):
         return self is other
 
     def to(self, device: Any, non_blocking: bool = False, **options: Any) -> Batch:
-        """The batch on another device of torch, as Tensor.to of each of its tensors."""
+        """The batch on another device of torch: calls Tensor.to on each of its tensors."""
         return self._map(lambda tensor: tensor.to(device, non_blocking=non_blocking, **options))
 
     def pin_memory(self, device: Any = None) -> Batch:
-        """The batch in page-locked memory; itself if it is there already (pin_memory=True of the loader)."""
+        """A copy in page-locked memory, or the batch itself if it is already there (the loader's pin_memory=True)."""
         if not len(self) or self._pinned():
             return self
         return self._map(lambda tensor: tensor.pin_memory(*(() if device is None else (device,))))
@@ -58,7 +58,7 @@ class Batch(_core.Batch, Mapping[str, Any]):
     def _torch(self, name: str) -> torch.Tensor:
         value = self[name]
         if type(value).__module__.partition(".")[0] in ("jax", "jaxlib"):
-            raise StokerTypeError("this moves tensors of torch; with to=\"jax\" use jax.device_put(batch, device)", "unsupported")
+            raise StokerTypeError("this method moves torch tensors; with to=\"jax\", use jax.device_put(batch, device)", "unsupported")
         if hasattr(value, "to"):
             return cast("torch.Tensor", value)
         return self.tensor(name).torch()
@@ -69,7 +69,7 @@ class Batch(_core.Batch, Mapping[str, Any]):
 
 
 def _own(value: Any) -> Any:
-    """A copy, which holds no slot."""
+    """A copy, which does not hold a slot."""
     return value.clone() if hasattr(value, "clone") else value.copy()
 
 

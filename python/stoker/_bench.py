@@ -19,12 +19,12 @@ USAGE = """Usage: python -m stoker bench CONFIG.yaml [OPTIONS]
 Measures the loader of a config, or any iterable of batches, with loadbench.
 
 MODULE:NAME is an iterable (a torch DataLoader, an FFCV or DALI loader, a generator), or a function without arguments
-that returns one; it is called for each repeat.
+that returns one and is called for each repeat.
 
-  --samples=PATH|MODULE:NAME  the tensor whose first axis counts the samples, image or 0.inputs, or a function that takes a
-                              batch and returns their number; by default the first tensor of a batch
-  --against=CONFIG.yaml       measure the loader of this config first, and compare
-  OPTIONS                     those of loadbench: --set bench.run_time=10s, --format=json, --require, --compare
+  --samples=PATH|MODULE:NAME  the tensor whose first axis is the number of samples, such as image or 0.inputs, or a function
+                              that takes a batch and returns that number; by default the first tensor of a batch
+  --against=CONFIG.yaml       first measure the loader of this config, and compare with it
+  OPTIONS                     options of loadbench: --set bench.run_time=10s, --format=json, --require, --compare
 
 The options of loadbench:
 
@@ -36,18 +36,18 @@ class _UsageError(Exception):
 
     @property
     def brief(self) -> str:
-        """What loadbench prints, if it is running."""
+        """The text that loadbench prints, if it is running."""
         return str(self)
 
 
 def _load(name: str) -> Any:
-    """The object MODULE:NAME, where NAME may have dots."""
+    """The object MODULE:NAME; NAME may contain dots."""
     module, _, path = name.partition(":")
     try:
         found: Any = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name and (module == error.name or module.startswith(error.name + ".")):
-            raise _UsageError(f"{name}: there is no module {error.name}") from None
+            raise _UsageError(f"{name}: no module named {error.name}") from None
         raise
     for part in path.split("."):
         try:
@@ -62,7 +62,7 @@ def _make(found: Any, name: str) -> Callable[[], Iterable[Any]]:
     if isinstance(found, Iterable):
         return lambda: found
     if not callable(found):
-        raise _UsageError(f"{name}: is neither iterable nor a function: {type(found).__name__}")
+        raise _UsageError(f"{name}: is a {type(found).__name__}, expected an iterable or a function")
     function: Callable[[], Any] = found
 
     def make() -> Iterable[Any]:
@@ -99,13 +99,13 @@ def _counter(path: str) -> Callable[[Any], int]:
                 value = cast(Any, value)[int(part) if is_index else part]
             return int(value.shape[0]) if hasattr(value, "shape") else len(cast(Any, value))
         except (LookupError, TypeError):
-            raise _UsageError(f"--samples={path}: is no tensor of the batch, which {_describe(batch)}") from None
+            raise _UsageError(f"--samples={path}: the batch has no such tensor: it {_describe(batch)}") from None
 
     return count
 
 
 def _against(config: str, sets: list[str], folder: str) -> str:
-    """Measures the loader of a config in a process of its own; the path of the result."""
+    """Measures the loader of a config in a separate process; returns the path of the result."""
     path = os.path.join(folder, os.path.basename(config) + ".json")
     command = [sys.executable, "-m", "stoker", "bench", config, "--format=json", *sets]
     with open(path, "wb") as out:
@@ -116,7 +116,7 @@ def _against(config: str, sets: list[str], folder: str) -> str:
 
 
 def _take(words: list[str], option: str) -> str | None:
-    """Removes an option of this program from the words; its value."""
+    """Removes an option of this program from the words; returns its value."""
     value = None
     for word in [w for w in words if w.startswith(option + "=")]:
         words.remove(word)
@@ -137,7 +137,7 @@ def _is_iterable_name(word: str) -> bool:
 
 
 def main(words: list[str]) -> int:
-    """Runs the command; the exit status."""
+    """Runs the command; returns the exit status."""
     words = list(words)
     name = next((w for w in words if not w.startswith("-")), "")
     run = _core.loadbench
@@ -159,7 +159,7 @@ def main(words: list[str]) -> int:
                 words += [f"--compare={_against(against, sets + repeats, folder)}", *repeats]
             try:
                 return int(run([b"loadbench", os.fsencode(name), *map(os.fsencode, words)], make, counter))
-            except _UsageError:  # it has been printed
+            except _UsageError:  # already printed
                 return 2
     except _UsageError as error:
         print(f"stoker bench: {error}", file=sys.stderr)

@@ -15,18 +15,18 @@ _names: dict[Callable[..., Any], str] = {}
 
 def transform(function: Function | None = None, *, name: str | None = None, dtype: Any = None,
               shape: tuple[int, ...] | Callable[[tuple[int, ...]], tuple[int, ...]] | None = None) -> Any:
-    """Makes a function a transform: `transforms=[function, …]` of a Field, or `call: NAME` in a config. A decorator.
+    """A decorator that makes a function a transform: `transforms=[function, …]` of a Field, or `call: NAME` in a config.
 
         @stoker.transform(dtype="float32")
         def noise(image, random):
             return image + random.normal(size=image.shape)
 
-    The function is called with a sample as a read-only NumPy array, which is valid during the call, and a numpy.random.Generator made from
-    the draw of that sample (not if it has one parameter, which is faster), and returns an array. It must be a pure function of the two. It comes first in a list of transforms.
-    Workers call it one after another, since Python lets one thread run at a time.
+    The function gets a sample as a read-only NumPy array, which is valid only during the call, and a numpy.random.Generator seeded for
+    that sample, and returns an array. A function with a single parameter gets no generator, which is faster. The function must be pure,
+    and it must be the first in a list of transforms. Workers call it one at a time, because of Python's GIL.
 
-    name: for configs; None: that of the function. dtype, shape: of what it returns, shape perhaps a function of the sample's shape;
-    None: as the sample. A sample of a varying shape must be returned in the largest one.
+    name: its name in configs; None: the function's name. dtype, shape: of the result, where shape may be a function of the sample's
+    shape; None: as in the sample. If the shape of samples varies, results must have the largest shape.
     """
     _refuse_modules(function)
     if function is None:
@@ -47,21 +47,21 @@ def transform(function: Function | None = None, *, name: str | None = None, dtyp
 
 
 def _refuse_modules(function: Any) -> None:
-    """Transforms of torchvision and modules of torch take images of PIL or tensors."""
+    """Rejects transforms of torchvision and modules of torch, which take PIL images or tensors."""
     if not type(function).__module__.startswith(("torchvision.", "torch.")):
         return
     name = type(function).__name__
     own = re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
-    raise _errors.StokerTypeError(f"transforms: found {name}, which takes images of PIL or torch: use "
+    raise _errors.StokerTypeError(f"transforms: found {name}, which takes PIL images or torch tensors: use "
                                   + (f"stoker.{own}" if hasattr(_transforms, own) else "a transform of stoker")
                                   + ", or a function that takes and returns a NumPy array", "unsupported")
 
 
 def _draws(function: Callable[..., Any]) -> bool:
-    """Whether it takes a generator beside the sample."""
+    """Whether it takes a generator in addition to the sample."""
     try:
         parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):  # of C
+    except (TypeError, ValueError):  # a C function
         return True
     places = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     return len(places) > 1 or any(p.kind == p.VAR_POSITIONAL for p in parameters)
@@ -74,14 +74,14 @@ def _runner(function: Callable[..., Any]) -> Callable[[Any, Any, int, int], None
     def run(source: Any, target: Any, draw: int, sample: int) -> None:
         made = numpy.asarray(function(source.numpy(), generator(bits(draw))) if draws else function(source.numpy()))
         if made.shape != target.shape:
-            raise ValueError(f"the function returned shape {made.shape}, expected {target.shape}; say shape=… of stoker.transform")
+            raise ValueError(f"the function returned shape {made.shape}, expected {target.shape}; pass shape=… to stoker.transform")
         copyto(target.numpy(), made, casting="same_kind")
 
     return run
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """The name of a function that is used as a transform, which is registered if it has not been yet."""
+    """The name of a function that is used as a transform; registers the function if necessary."""
     if function not in _names:
         transform(function)
     return _names[function]

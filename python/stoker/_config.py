@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from typing import Unpack
 
 Step = Mapping[str, Any]
-"""A transform as a config has it: {"resize": 256}."""
+"""A transform as in a config: {"resize": 256}."""
 
 
 class Transform(dict[str, Any]):
-    """A step of a field's list of transforms, as a config has it: {"random_crop": {"size": 224, "padding": 8}}."""
+    """A step of a field's list of transforms, as in a config: {"random_crop": {"size": 224, "padding": 8}}."""
 
 
 def make(name: str, first: str, value: tuple[Any, ...], parameters: dict[str, Any]) -> Transform:
@@ -35,17 +35,17 @@ def make(name: str, first: str, value: tuple[Any, ...], parameters: dict[str, An
 
 
 _TORCH = {
-    "batch_sampler": "indices and weights choose the samples",
-    "collate_fn": "rows are written into the batch; ragged and pad of a Field are for rows of different lengths",
-    "generator": "seed decides the order and the random transforms",
+    "batch_sampler": "select the samples with indices and weights",
+    "collate_fn": "rows are written directly into the batch; for rows of different lengths, use ragged or pad of a Field",
+    "generator": "seed determines the order and the random transforms",
     "multiprocessing_context": "workers are threads",
     "persistent_workers": "workers are threads that live as long as the loader",
     "pin_memory_device": "pin_memory pins for the GPU of this process",
-    "prefetch_factor": "prefetch is the number of batches in all",
-    "sampler": "indices and weights choose the samples",
-    "worker_init_fn": "seed decides the random transforms",
+    "prefetch_factor": "use prefetch, the total number of batches",
+    "sampler": "select the samples with indices and weights",
+    "worker_init_fn": "seed determines the random transforms",
 }
-"""Options of torch's DataLoader that a loader does not have, and what is there instead."""
+"""Options of torch's DataLoader that a loader does not have, with the alternative."""
 
 
 def _refuse(name: str, known: Iterable[str], what: str) -> TypeError:
@@ -53,7 +53,7 @@ def _refuse(name: str, known: Iterable[str], what: str) -> TypeError:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """A question that names the known name that is meant, or nothing."""
+    """A hint at the most similar known name, or ""."""
     near = difflib.get_close_matches(name, known, 1)
     return f"; did you mean '{near[0]}'?" if near else ""
 
@@ -62,9 +62,9 @@ class Field:
     """A field of a data set, for `Loader({"image": Field("train", layout="nchw")})`.
 
     path: a file, a folder, a pattern, or a list of them, one after the other. Relative paths start from the working directory.
-    options: those of a field (dtype, layout, transforms, pad, ragged, views, …), and directly those of its `source`, which say how
-    the files are read (name, window, classes, …). Where both have one (dtype, layout), it is the batch's;
-    `source={"layout": "nchw"}` says the file's.
+    options: those of a field (dtype, layout, transforms, pad, ragged, views, …) and those of its `source`, which describe how the files
+    are read (name, window, classes, …). An option of both (dtype, layout) applies to the batch; for the file, use
+    `source={"layout": "nchw"}`.
     """
 
     def __init__(self, path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
@@ -94,7 +94,7 @@ class Field:
 class Dataset:
     """One of several data sets that a loader mixes: `Loader([Dataset({...}, name="a", weight=2), Dataset({...})])`.
 
-    fields: as of a Loader; the same names in all of them. options: name, weight, indices, manifest, pair, …
+    fields: as for a Loader, with the same names in all data sets. options: name, weight, indices, manifest, pair, …
     """
 
     def __init__(self, fields: Mapping[str, Field | str | os.PathLike[str]], **options: Any) -> None:
@@ -102,7 +102,7 @@ class Dataset:
 
 
 def _numbers(value: Any) -> Any:
-    """The number or list that a scalar or array of NumPy, torch or another library stands for; None if it is neither."""
+    """A scalar or array of NumPy, torch or another library as a number or list; None for other objects."""
     if isinstance(value, type):
         return None
     if hasattr(value, "tolist") and hasattr(value, "dtype"):
@@ -128,7 +128,7 @@ def _dtype(value: Any) -> str | None:
 
 
 def plain(value: Any, name: str = "") -> Any:
-    """The value in types of JSON. name: the key, for errors."""
+    """The value converted to JSON types. name: the key, for errors."""
     if value is None or isinstance(value, (bool, int, str)):
         return value if not isinstance(value, str) else str(value)
     if isinstance(value, float):
@@ -155,7 +155,7 @@ def plain(value: Any, name: str = "") -> Any:
 
 
 def text_of(value: Any, name: str = "") -> str:
-    """The value as text of a config, where a dollar sign begins a variable."""
+    """The value as config text, with dollar signs escaped."""
     return json.dumps(plain(value, name), ensure_ascii=False).replace("$", "$$")
 
 
@@ -164,12 +164,13 @@ def _fields(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_config(config: Mapping[str, Any]) -> bool:
-    """Whether the mapping has the sections of a config, rather than fields."""
+    """Whether the mapping has the sections of a config (otherwise, it maps names to fields)."""
     return any(isinstance(config.get(section), (Mapping, list)) for section in ("dataset", "datasets"))
 
 
 def config_of(config: Any, options: Mapping[str, Any]) -> str:
-    """The text of a dict with the sections of a config, of fields, or of data sets; of the latter two with these options."""
+    """Config text for a dict with the sections of a config, for a mapping of fields, or for a list of data sets. The options are
+    included for fields and data sets."""
     if isinstance(config, Mapping) and is_config(config):
         return text_of(config)
     loader = {name: value for name, value in options.items() if value is not None}
@@ -202,7 +203,7 @@ def check_sets(sets: Any) -> None:
 
 
 def lists_of(options: Mapping[str, Any]) -> tuple[dict[str, array[Any] | None], dict[str, Any]]:
-    """indices and weights that are lists of numbers, which may be too long for a config, and the other options."""
+    """Separates indices and weights that are lists of numbers, which may be too long for a config, from the other options."""
     lists: dict[str, array[Any] | None] = {"indices": None, "weights": None}
     others = dict(options)
     for name, code in (("indices", "q"), ("weights", "d")):

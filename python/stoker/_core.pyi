@@ -19,9 +19,9 @@ def options_tables() -> str: ...
 def transforms() -> list[tuple[str, str, str]]: ...
 
 class Tensor:
-    """A tensor of a batch or a file, for NumPy, torch, JAX and whatever takes DLPack or buffers.
+    """A tensor of a batch or a file, for NumPy, torch, JAX and every library that supports DLPack or buffers.
 
-    Its memory stays valid as long as it, or anything made of it without a copy, lives.
+    Its memory stays valid as long as the tensor, or an object that shares its memory, exists.
     """
 
     @property

@@ -1,4 +1,4 @@
-"""A loader as a data set of torch, for code that insists on a torch.utils.data.DataLoader."""
+"""A loader as a torch data set, for code that requires a torch.utils.data.DataLoader."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ def _is_sharded_by_accelerate() -> bool:
 
 
 def _is_collated() -> bool:
-    """Whether a DataLoader that makes batches of its own has asked for the iterator."""
+    """Whether the iterator was requested by a DataLoader that collates items into batches."""
     caller = sys._getframe(2)
     return caller.f_globals.get("__name__") == "torch.utils.data._utils.fetch" and bool(caller.f_locals.get("auto_collation"))
 
 
 class LoaderDataset(torch.utils.data.IterableDataset[Batch]):
-    """Yields the batches of the loader, an epoch each time: `DataLoader(loader.dataset(), batch_size=None, num_workers=0)`."""
+    """Each iterator yields the batches of an epoch of the loader: `DataLoader(loader.dataset(), batch_size=None, num_workers=0)`."""
 
     def __init__(self, loader: Any) -> None:
         self.loader = loader
 
     def __iter__(self) -> Iterator[Batch]:
         if torch.utils.data.get_worker_info() is not None:
-            raise StokerRuntimeError("a stoker.Loader cannot be used by the workers of a DataLoader: it has threads of its own, so say "
-                                     "num_workers=0 of the DataLoader (and num_workers of the stoker.Loader)", "forked")
+            raise StokerRuntimeError("a stoker.Loader cannot be used by the workers of a DataLoader, because it has its own threads: use "
+                                     "num_workers=0 for the DataLoader, and set num_workers of the stoker.Loader", "forked")
         if _is_collated():
-            raise StokerTypeError("the items of this data set are whole batches: say batch_size=None of the DataLoader", "config")
+            raise StokerTypeError("the items of this data set are whole batches: use batch_size=None for the DataLoader", "config")
         if self.loader.option("loader.world_size") > 1 and _is_sharded_by_accelerate():
-            raise StokerRuntimeError("accelerate would share the batches out once more, of which this loader has only its rank's: leave the "
-                                     "DataLoader out and use the stoker.Loader itself, which prepare() leaves alone, or open it with "
-                                     "launcher=\"none\"", "config")
+            raise StokerRuntimeError("this loader already reads only the samples of its rank, and accelerate would divide its batches among the "
+                                     "ranks again: use the stoker.Loader without a DataLoader, which prepare() does not change, or open it "
+                                     "with launcher=\"none\"", "config")
         return iter(self.loader)
 
     def __len__(self) -> int:
@@ -56,4 +56,4 @@ class LoaderDataset(torch.utils.data.IterableDataset[Batch]):
         self.loader.load_state_dict(state)
 
     def __reduce__(self) -> Any:
-        raise TypeError("a stoker.Loader cannot be sent to the workers of a DataLoader: say num_workers=0")
+        raise TypeError("a stoker.Loader cannot be sent to the workers of a DataLoader: use num_workers=0")

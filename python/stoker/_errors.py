@@ -1,4 +1,4 @@
-"""Exceptions. Each is a StokerError and the built-in exception that fits, so that code without knowledge of stoker catches it."""
+"""Exceptions. Each is both a StokerError and the matching built-in exception, so that generic code can catch it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ class StokerError(Exception):
     """An error reported by stoker.
 
     Attributes:
-        status: what went wrong, a word: "corrupt", "timeout", "mismatch", …
-        file: the file that it is about, or "".
+        status: the kind of error, as a word: "corrupt", "timeout", "mismatch", …
+        file: the file with the error, or "".
         record: the number of the sample in its field, or the line of a config; -1: none.
         offset: bytes from the beginning of the file, or the column in a config; -1: none.
-        found, expected: what was there and what should have been, or "".
+        found, expected: what was found and what was expected, or "".
     """
 
     status: str
@@ -35,26 +35,26 @@ class StokerError(Exception):
 
 
 class StokerValueError(StokerError, ValueError):
-    """A config, an argument or a file that is wrong."""
+    """A config, an argument or a file is invalid."""
 
 
 class StokerTypeError(StokerError, TypeError):
-    """An argument of the wrong type, or an option that does not exist."""
+    """An argument has the wrong type, or an option does not exist."""
 
 
 class StokerKeyError(StokerError, KeyError):
     """A field, member or option of that name does not exist."""
 
-    def __str__(self) -> str:  # KeyError quotes
+    def __str__(self) -> str:  # KeyError quotes its message
         return Exception.__str__(self)
 
 
 class StokerFileNotFoundError(StokerError, FileNotFoundError):
-    """A file, or a part of one that was named, is not there."""
+    """A file, or a named part of a file, does not exist."""
 
 
 class StokerTimeoutError(StokerError, TimeoutError):
-    """No batch came within the time allowed; the loader goes on."""
+    """No batch arrived within the timeout; the loader continues."""
 
 
 class StokerMemoryError(StokerError, MemoryError):
@@ -66,7 +66,7 @@ class StokerOSError(StokerError, OSError):
 
 
 class StokerRuntimeError(StokerError, RuntimeError):
-    """The loader is in a state in which it cannot do that: closed, cancelled, at its end, without a free slot."""
+    """The loader cannot do this in its current state: closed, cancelled, at its end, or without a free slot."""
 
 
 _CLASSES: dict[str, type[StokerError]] = {
@@ -86,13 +86,13 @@ def make(status: str, message: str, file: str, record: int, offset: int, found: 
     return error
 
 
-#: Exceptions of transforms in Python, from the latest calls that raised one, by the start of the text that the error about it quotes.
+#: The latest exceptions raised by Python transforms, with the start of their text, which the error message quotes.
 _raised: deque[tuple[str, BaseException]] = deque(maxlen=32)
 
 
 def keep(error: BaseException, text: str) -> None:
-    """Keeps an exception of a transform as the cause of the error that `next` will raise. Clears the variables of its frames, which
-    refer to the sample's memory."""
+    """Keeps an exception of a transform as the cause of the error that `next` will raise. Clears the local variables of its frames,
+    because they refer to the sample's memory."""
     import traceback
     seen: set[int] = set()
     waiting: list[BaseException | None] = [error]

@@ -1,4 +1,4 @@
-"""Files that are opened, inspected and verified without a loader."""
+"""Opening, inspecting and verifying files without a loader."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from . import _core, _errors
 
 
 class Member:
-    """An array, or the samples, of an open file.
+    """An array, or a sequence of samples, in an open file.
 
-    `member[5]` is a copy of a sample as a Tensor; `member[a:b]`, and every other index of NumPy, an array of NumPy that is a view of the
-    file where it is mapped, and read-only. `len(member)` is the number of samples.
+    `member[5]` is a copy of a sample as a Tensor. `member[a:b]`, and every other index that NumPy supports, returns a read-only NumPy
+    array, which is a view of the file if it is mapped. `len(member)` is the number of samples.
     """
 
     def __init__(self, member: _core.Member) -> None:
@@ -42,7 +42,7 @@ class Member:
         return self._member.tensor()
 
     def numpy(self) -> Any:
-        """The whole array as one of NumPy, read-only."""
+        """The whole array as a read-only NumPy array."""
         tensor = self.tensor()
         try:
             return tensor.numpy()
@@ -54,7 +54,7 @@ class Member:
         return array.astype(dtype or array.dtype) if copy or (dtype is not None and dtype != array.dtype) else array
 
     def classes(self) -> list[str] | None:
-        """The names of the classes that its numbers stand for, or None."""
+        """The names of the classes, in the order of their numbers, or None."""
         return self._member.classes()
 
     def __repr__(self) -> str:
@@ -62,9 +62,9 @@ class Member:
 
 
 class File(Mapping[str, Member]):
-    """An open file or folder, of any format that loaders read: a mapping of the names of its members.
+    """An open file or folder of any format that loaders read: a mapping of names to members.
 
-    A slash in front of the names of HDF5 may be left out. A file of one array has one member, of the name "", and may be used as that
+    The leading slash of HDF5 names may be omitted. A file with a single array has one member, named "", and can be used like that
     member: `file[5]`, `file[2:4]`, `file.numpy()`, `numpy.asarray(file)`.
     """
 
@@ -78,23 +78,23 @@ class File(Mapping[str, Member]):
         if not isinstance(name, str):
             return self._only(f"member {name!r}")[name]
         for one in (name, "/" + name, name.removeprefix("/")):
-            if one in self._members:  # which may be empty, and then is false
+            if one in self._members:  # no truth test, because an empty member is false
                 return Member(self._members[one])
         return self._refuse(f"member {name!r}")
 
     def _only(self, what: str) -> Member:
-        """The member of a file that has one, without a name."""
+        """The member of a file whose only member has no name."""
         return Member(self._members[""]) if list(self._members) == [""] else self._refuse(what)
 
     def _refuse(self, what: str) -> NoReturn:
         if list(self._members) == [""]:
-            raise _errors.StokerKeyError(f"{self.path} has no {what}; it is one array without a name: file[5], file.numpy()", "not_found",
+            raise _errors.StokerKeyError(f"{self.path} has no {what}; it has a single array without a name: use file[5] or file.numpy()", "not_found",
                                          self.path)
         names = ", ".join(map(repr, list(self._members)[:20])) + (", …" if len(self._members) > 20 else "")
         raise _errors.StokerKeyError(f"{self.path} has no {what}; its members are {names or 'none'}", "not_found", self.path)
 
     def numpy(self) -> Any:
-        """The array of a file that holds one, read-only."""
+        """The array of a file with a single array, read-only."""
         return self._only("array without a name").numpy()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
@@ -107,7 +107,7 @@ class File(Mapping[str, Member]):
         return len(self._members)
 
     def sample_name(self, index: int) -> str | None:
-        """The path of a sample's file relative to the folder, where samples are files; otherwise None."""
+        """The path of a sample's file relative to the folder, if samples are files; otherwise None."""
         name: str | None = self._file.sample_name(index)
         return name
 
@@ -121,11 +121,11 @@ def open_file(path: str | os.PathLike[str]) -> File:
 
 
 def program() -> str:
-    """The path of the program `stoker`: the one that STOKER_HELPER names, or the one that came with the package."""
+    """The path of the program `stoker`: $STOKER_HELPER, or the program in the package."""
     named = os.environ.get("STOKER_HELPER")
     path = named or os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "stoker")
     if not os.path.exists(path):
-        raise FileNotFoundError(f"{path} does not exist: " + ("STOKER_HELPER names it" if named else
+        raise FileNotFoundError(f"{path} does not exist: " + ("it is the value of STOKER_HELPER" if named else
                                                               "the package was installed without its program"))
     return path
 
@@ -145,18 +145,18 @@ def _run(arguments: Sequence[str], accepted: Sequence[int]) -> dict[str, Any]:
 
 
 def _argument(path: str | os.PathLike[str]) -> str:
-    """A path that the program cannot take for an option."""
+    """The path in a form that the program cannot mistake for an option."""
     name = os.fsdecode(path)
     return os.path.abspath(name) if name.startswith("-") else name
 
 
 def inspect(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What is in a file, as `stoker inspect --json` says it: members, dtypes, shapes, where they lie. Runs in a process of its own, so that no
-    damaged file can harm this one. Raises StokerError if the file cannot be read at all."""
+    """The contents of a file, as printed by `stoker inspect --json`: members, dtypes, shapes, offsets. Runs in a separate process, so that
+    a damaged file cannot crash this one. Raises StokerError if the file cannot be read."""
     return _run(["inspect", "--json", _argument(path)], (0,))
 
 
 def verify(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Reads all of a file and checks what can be checked, as `stoker verify --json`. Does not raise for bad records, which the answer lists,
-    but StokerError if the file cannot be opened."""
+    """Reads and checks all records of a file, like `stoker verify --json`. Bad records are listed in the result and do not raise. Raises
+    StokerError if the file cannot be opened."""
     return _run(["verify", "--json", _argument(path)], (0, 1))

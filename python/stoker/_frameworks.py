@@ -1,4 +1,4 @@
-"""Conversion to tensors of torch, NumPy and JAX. Each library is imported on first use."""
+"""Conversion to torch, NumPy and JAX tensors. Each library is imported on first use."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ NAMES = {None: 0, "torch": 1, "numpy": 2, "jax": 3}
 _prepared: set[str] = set()
 _prepare_lock = threading.Lock()  # an import lets other threads run
 
-#: Dtypes that buffers cannot name; NumPy has them from ml_dtypes.
+#: Dtypes without a buffer format, which NumPy gets from ml_dtypes.
 _BITS = frozenset(("bfloat16", "float8_e4m3fn", "float8_e5m2"))
 
 
 def current_streams(index: int) -> list[tuple[int, int]]:
-    """torch's current stream on a GPU; -1: on every GPU that torch uses. Empty: torch is not in use."""
+    """torch's current stream on GPU `index`, or with -1 on every GPU that torch uses. Empty: torch is not in use."""
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_initialized():
         return []
@@ -32,7 +32,7 @@ def current_streams(index: int) -> list[tuple[int, int]]:
 
 
 def _torch_import() -> Any:
-    """torch's function from a capsule to a tensor."""
+    """torch's function that converts a capsule to a tensor."""
     import torch
     import torch.utils.dlpack
     return getattr(torch._C, "_from_dlpack", torch.utils.dlpack.from_dlpack)
@@ -40,9 +40,9 @@ def _torch_import() -> Any:
 
 def to_torch(tensor: Any) -> Any:
     import torch
-    if tensor.readonly:  # torch has no such tensors
+    if tensor.readonly:  # torch has no read-only tensors
         tensor = tensor.clone()
-    if tensor.dtype.startswith("float8"):  # not every torch takes these by DLPack
+    if tensor.dtype.startswith("float8"):  # some versions of torch do not accept these with DLPack
         return _torch_import()(tensor._bits()._capsule(False)).view(getattr(torch, tensor.dtype))
     return _torch_import()(tensor._capsule(False))
 
@@ -54,12 +54,12 @@ def to_numpy(tensor: Any) -> Any:
     try:
         import ml_dtypes
     except ImportError as error:
-        raise ImportError(f"NumPy has no {tensor.dtype} of its own: pip install ml_dtypes") from error
+        raise ImportError(f"NumPy has no {tensor.dtype}: pip install ml_dtypes") from error
     return numpy.asarray(memoryview(tensor._bits())).view(numpy.dtype(getattr(ml_dtypes, tensor.dtype)))
 
 
 def _register_with_jax() -> None:
-    """Makes batches pytrees, so that jax.jit, device_put and tree.map take them; what they return or pass on is a dict."""
+    """Registers batches as pytrees, so that jax.jit, device_put and tree.map accept them. Their results are dicts."""
     import jax
 
     from ._batch import Batch
@@ -84,7 +84,7 @@ def to_jax(tensor: Any) -> Any:
 
 
 def prepare(to: str | None) -> int:
-    """Imports the library, so that its absence is an error at open, not at the first batch. Returns its number in _core."""
+    """Imports the library when the loader is opened, so that a missing one is reported then. Returns its number in _core."""
     if to not in NAMES:
         raise _errors.StokerValueError(f"to: found {to!r}, expected 'torch', 'numpy', 'jax' or None", "config")
     if to == "torch":

@@ -27,7 +27,7 @@ _open: weakref.WeakSet[Loader] = weakref.WeakSet()
 
 
 class FieldInfo(NamedTuple):
-    """A field of a loader. shape: of a full batch, None for an axis that varies. kernel: how rows are converted."""
+    """A field of a loader. shape: of a full batch; None: the axis varies. kernel: how rows are converted."""
 
     name: str
     source_dtype: str
@@ -49,7 +49,7 @@ class DatasetInfo(NamedTuple):
 
 
 def source(config: Any, options: Mapping[str, Any]) -> tuple[bytes | None, bytes | None, list[str]]:
-    """The path of a config file, or the text of a config, and the options as assignments, where they are not in the text."""
+    """The path of a config file or the text of a config, and the options as assignments if the text does not include them."""
     _config.check(options)
     if isinstance(config, str) and ("\n" in config or "{" in config):
         return None, config.encode("utf-8", "surrogateescape"), _config.sets_of(options)
@@ -60,7 +60,7 @@ def source(config: Any, options: Mapping[str, Any]) -> tuple[bytes | None, bytes
 
 
 def _field_name(path: bytes) -> str:
-    """If what was given as a config is a file or folder of samples, a name for the field that it would be: images.npy is image."""
+    """If `path` is not a config but a file or folder of samples, a name for its field, such as "image" for images.npy."""
     if path.lower().endswith((b".yaml", b".yml")):
         return ""
     try:
@@ -72,7 +72,7 @@ def _field_name(path: bytes) -> str:
 
 
 def _device(options: Mapping[str, Any]) -> dict[str, Any]:
-    """torch.device as text; cuda is torch's current device where torch is in use."""
+    """The options with a torch.device as a string; "cuda" is torch's current device if torch is in use."""
     torch = sys.modules.get("torch")
     if torch is not None and type(options.get("device")).__module__ == "torch":
         options = {**options, "device": str(options["device"])}
@@ -82,7 +82,7 @@ def _device(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _distributed() -> tuple[int, int] | None:
-    """The rank and the number of ranks of torch.distributed, if it is in use and has several."""
+    """The rank and the number of ranks of torch.distributed; None if it is not in use or has only one."""
     torch = sys.modules.get("torch.distributed")
     if torch is None or not torch.is_available() or not torch.is_initialized() or torch.get_world_size() == 1:
         return None
@@ -90,7 +90,8 @@ def _distributed() -> tuple[int, int] | None:
 
 
 def _ranks(options: Mapping[str, Any]) -> list[str]:
-    """The ranks of torch.distributed as defaults for launcher: auto: not every launcher sets the variables that the library reads."""
+    """The ranks of torch.distributed as defaults for launcher: auto, because not every launcher sets the variables that the library
+    reads."""
     ranks = _distributed()
     if ranks is None or any(options.get(name) is not None for name in ("rank", "world_size")):
         return []
@@ -101,23 +102,23 @@ class Loader(_core.Loader):
     """Delivers the batches of a data set in a defined order. Threads prepare them ahead of time.
 
     config: one of
-        - the path of a YAML file, or the text of one (a str with a line break or a brace);
+        - the path of a YAML file, or YAML text (a str with a line break or a brace);
         - a dict with the sections `dataset` and `loader`, as in the file;
         - a mapping of names to `Field` (or paths), or a list of `Dataset`, which are mixed.
-    to: what the tensors of batches are: "torch", "numpy", "jax"; None: `stoker.Tensor`.
-    copy: batches are copies, which hold no slot of the loader.
-    restart: after a `break`, the next `for` starts the following epoch, as with a DataLoader; for validation in Lightning and
-        the like. A position set by load_state_dict or seek is kept.
-    sets: assignments on top of the config, "loader.batch_size=256".
-    base_dir: where relative paths in a config given as a string or dict start; None: the working directory.
-    options: every option of the section `loader`, over those of the config: batch_size=256, shuffle=True, num_workers=8.
+    to: the type of tensors in batches: "torch", "numpy", "jax"; None: `stoker.Tensor`.
+    copy: batches are copies, which do not hold a slot of the loader.
+    restart: after a `break`, the next `for` starts the following epoch, as with a DataLoader, for example for validation in
+        Lightning. A position set by load_state_dict or seek is kept.
+    sets: assignments that override the config, such as "loader.batch_size=256".
+    base_dir: the folder to which relative paths in a config given as a string or dict refer; None: the working directory.
+    options: options of the section `loader`, which override the config: batch_size=256, shuffle=True, num_workers=8.
 
-    `for batch in loader` runs to the end of the epoch, and after a `break` goes on where it was; `len(loader)` is the number of
-    batches of an epoch. Without `num_epochs` there are as many epochs as are asked for.
+    `for batch in loader` runs to the end of the epoch. After a `break`, the next loop continues at the same position. `len(loader)`
+    is the number of batches per epoch. Without `num_epochs`, the number of epochs is unlimited.
 
-    Threads: next may be called from several threads, which take turns. After a fork the child cannot use it.
+    Threads: several threads may call next; calls are serialized. A forked child cannot use the loader.
 
-    Raises: StokerError and the built-in exception that fits: ValueError, FileNotFoundError, MemoryError, OSError.
+    Raises: StokerError and the matching built-in exception: ValueError, FileNotFoundError, MemoryError, OSError.
     """
 
     def __init__(self, config: str | os.PathLike[str] | Mapping[str, Any] | Sequence[_config.Dataset], *, to: str | None = None,
@@ -135,9 +136,9 @@ class Loader(_core.Loader):
                              tuple(one.encode("utf-8", "surrogateescape") for one in every), *lists.values(), len(ranks))
         except (_errors.StokerValueError, _errors.StokerOSError) as error:
             if path and (name := _field_name(path)):
-                raise _errors.StokerValueError(f"{os.fsdecode(path)}: a config is YAML; to read this file use "
+                raise _errors.StokerValueError(f"{os.fsdecode(path)}: this is not a YAML config; to read this file, use "
                                                f"{{'{name}': {os.fsdecode(path)!r}}}", "config", os.fsdecode(path)) from error
-            if not isinstance(config, str) and str(error).startswith("text:1: "):  # the user has not seen this text
+            if not isinstance(config, str) and str(error).startswith("text:1: "):  # the text was generated, so its line numbers mean nothing to the user
                 error.args = (str(error).removeprefix("text:1: "),)
                 error.file, error.record, error.offset = "", -1, -1
             raise
@@ -156,13 +157,13 @@ class Loader(_core.Loader):
         _open.add(self)
 
     def _hints(self) -> dict[str, str]:
-        """What to ask for instead of a field that is several tensors."""
+        """For each field with several tensors, the message for a request of the field itself."""
         hints: dict[str, list[str]] = {}
         for name in self.names:
             field, _, part = name.rpartition(".")
             if field and part in ("values", "offsets", "shapes") and field not in self.names:
                 hints.setdefault(field, []).append(name)
-        return {field: f"{field}: its rows vary in length; ask for " + ", ".join(f'"{name}"' for name in names)
+        return {field: f"{field}: its rows vary in length; use " + ", ".join(f'"{name}"' for name in names)
                 for field, names in hints.items()}
 
     # ---- batches ----
@@ -173,37 +174,39 @@ class Loader(_core.Loader):
     def _check_ranks(self) -> None:
         if self._is_alone and (ranks := _distributed()) is not None:
             raise _errors.StokerRuntimeError(f"torch.distributed has {ranks[1]} ranks, but this loader was opened before they were known and "
-                                             "would read all samples on each: open it after init_process_group (in Lightning, in "
+                                             "would read all samples on each rank: open it after init_process_group (in Lightning, in "
                                              "train_dataloader of the model or data module), or with launcher=\"none\" if each rank "
-                                             "is to read all", "config")
+                                             "should read all samples", "config")
 
     def __iter__(self) -> Iterator[Batch]:
         self._check_ranks()
         return super().__iter__()
 
     def __getitem__(self, index: Any) -> Any:
-        raise _errors.StokerTypeError("a stoker.Loader delivers batches in order and has no samples by index: iterate over it, or where a "
-                                      "torch DataLoader must be, use DataLoader(loader.dataset(), batch_size=None)", "unsupported")
+        raise _errors.StokerTypeError("a stoker.Loader delivers batches in order and cannot be indexed: iterate over it, or if a torch "
+                                      "DataLoader is required, use DataLoader(loader.dataset(), batch_size=None)", "unsupported")
 
     def __len__(self) -> int:
-        """Batches of an epoch."""
+        """The number of batches per epoch."""
         return self.steps_per_epoch
 
     def dataset(self) -> LoaderDataset:
-        """This loader as a torch.utils.data.IterableDataset of whole batches, for `DataLoader(loader.dataset(), batch_size=None,
-        num_workers=0)` where a DataLoader must be. The loader itself is faster, and enough for everything that iterates."""
+        """This loader as a torch.utils.data.IterableDataset of whole batches, for code that requires a DataLoader:
+        `DataLoader(loader.dataset(), batch_size=None, num_workers=0)`. The loader itself is faster and works wherever an iterable
+        is enough."""
         from ._dataset import LoaderDataset
         return LoaderDataset(self)
 
     # ---- positions ----
 
     def state_dict(self) -> dict[str, Any]:
-        """The position behind the batch that was handed out last: a dict of strings and numbers for torch.save, JSON or pickle."""
+        """The position after the last batch that was returned: a dict of strings and numbers for torch.save, JSON or pickle."""
         state: dict[str, Any] = json.loads(self._state())
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes to a position that state_dict gave, perhaps in another process with other workers, ranks or prefetch.
+        """Restores a position returned by state_dict, possibly in another process or with other numbers of workers, ranks or batches
+        ahead.
 
         Raises ValueError (status "mismatch") if data, order, seed, batch or transforms differ (resume="force" accepts that)."""
         if not isinstance(state, Mapping) or "stoker_state" not in state:
@@ -213,26 +216,26 @@ class Loader(_core.Loader):
 
     @property
     def epoch(self) -> int:
-        """Of the next batch, from 0."""
+        """The epoch of the next batch, from 0."""
         return int(self.state_dict()["epoch"])
 
     def config(self) -> dict[str, Any]:
-        """The arguments of this loader, which can be pickled: `Loader(**config)` opens another one, also in another process."""
+        """The arguments of this loader, which can be pickled: `Loader(**config)` opens an equal loader, also in another process."""
         return dict(self._arguments)
 
-    # ---- questions ----
+    # ---- queries ----
 
     @property
     def options(self) -> dict[str, Any]:
-        """All effective options and what was made of them, as `loadbench --format=json` shows them."""
+        """All options in effect and what follows from them, as in `loadbench --format=json`."""
         options = self._options
         if options is None:
             options = self._options = json.loads(self._options_json())
         return options
 
     def option(self, name: str) -> Any:
-        """One effective option: option("prefetch") of the section `loader`, or a full name, option("plan.slots"); sizes in bytes,
-        times in ns."""
+        """An option in effect: of the section `loader`, such as option("prefetch"), or with its full name, such as
+        option("plan.slots"). Sizes are in bytes, times in ns."""
         for full in (name,) if "." in name else ("loader." + name, name):
             try:
                 return json.loads(self._option(full))
@@ -244,7 +247,7 @@ class Loader(_core.Loader):
 
     @property
     def notes(self) -> list[str]:
-        """What differs from the request ("prefetch lowered from 8 to 5: …") and other facts worth knowing, a sentence each."""
+        """Deviations from the request ("prefetch lowered from 8 to 5: …") and other notable facts, one sentence each."""
         notes: list[str] = self._notes()
         return notes
 
@@ -255,11 +258,11 @@ class Loader(_core.Loader):
 
     @property
     def datasets(self) -> list[DatasetInfo]:
-        """The data sets that are mixed, or the only one."""
+        """The data sets: those that are mixed, or the only one."""
         return [DatasetInfo(*dataset) for dataset in self._datasets()]
 
     def classes(self, field: str = "label") -> list[str] | None:
-        """The names of the classes of a field of labels, in the order of their numbers. None: they have no names."""
+        """The names of the classes of a label field, in the order of their numbers. None: they have no names."""
         names = [info.name for info in self.fields]
         if field not in names:
             raise _errors.StokerKeyError(f"there is no field '{field}': {', '.join(names)}", "not_found")
@@ -268,14 +271,14 @@ class Loader(_core.Loader):
 
     @property
     def class_to_idx(self) -> dict[str, int]:
-        """As torchvision's ImageFolder has it: names of the classes of the field `label`, or of the only one that has them."""
+        """The classes as in torchvision's ImageFolder, of the field `label` or of the only field with class names."""
         named = {info.name: names for info in self.fields if (names := self.classes(info.name)) is not None}
         if "label" in named:
             chosen = named["label"]
         elif len(named) == 1:
             chosen = next(iter(named.values()))
         else:
-            raise AttributeError(f"{len(named)} fields have names of classes: use classes(field)")
+            raise AttributeError(f"{len(named)} fields have class names: use classes(field)")
         return {name: i for i, name in enumerate(chosen)}
 
     @property
@@ -286,14 +289,14 @@ class Loader(_core.Loader):
 
     @property
     def failures(self) -> dict[str, int]:
-        """How many samples were skipped or replaced, by reason: {"corrupt": 3}."""
+        """The number of samples that were skipped or replaced, by reason: {"corrupt": 3}."""
         failures: dict[str, int] = self._failures()
         return failures
 
     def origins(self, batch: Batch, field: str | None = None) -> list[tuple[str, int]]:
-        """Where the rows of a batch come from: (path of the file, number of the sample in it) for each; 0 where samples are files.
+        """The origin of each row of a batch: (path of the file, number of the sample in it), where the number is 0 if samples are files.
 
-        field: None: the first one. Costs about a microsecond a row."""
+        field: None: the first one. Takes about a microsecond per row."""
         names = [info.name for info in self.fields]
         if field is not None and field not in names:
             raise _errors.StokerKeyError(f"there is no field '{field}': {', '.join(names)}", "not_found")
@@ -301,9 +304,9 @@ class Loader(_core.Loader):
         return origins
 
     def preview(self, field: str | None = None, images: int = 16) -> bytes:
-        """A PNG of the first images of the first batch of the order, from a loader of its own: this one's position does not change.
+        """A PNG with the first images of the first batch, read with a separate loader, so that the position of this one does not change.
 
-        field: one of images; None: the first that is one."""
+        field: the field with the images; None: the first one with images."""
         if images < 1:
             raise ValueError(f"images: found {images}, expected 1 or more")
         given = self.config()
@@ -328,12 +331,12 @@ class Loader(_core.Loader):
         self.close()
 
     def __repr__(self) -> str:
-        return f"<stoker.Loader of {', '.join(self.names)}: {self.samples} samples, {len(self)} batches an epoch>"
+        return f"<stoker.Loader of {', '.join(self.names)}: {self.samples} samples, {len(self)} batches per epoch>"
 
 
 @atexit.register
 def _close_all() -> None:
-    """Before the interpreter ends, since workers may call it."""
+    """Closes all loaders before the interpreter ends, because their workers may call Python functions."""
     for loader in list(_open):
         try:
             loader.close()

@@ -13,17 +13,17 @@ def prep(job: str | os.PathLike[str] | Mapping[str, Any], *, progress: Callable[
          interval: float = 0.2, sets: Sequence[str] = (), base_dir: str | os.PathLike[str] | None = None, dry_run: bool = False,
          task: int = 0, tasks: int = 0, merge: bool = False, no_merge: bool = False, force: bool = False, restart: bool = False,
          no_space_check: bool = False) -> dict[str, Any]:
-    """Runs a preparation job, as `stoker prep` does: the path of a job file, its text, or a dict with the sections of one.
+    """Runs a preparation job, like `stoker prep`. job: the path of a job file, its text, or a dict with its sections.
 
-    progress: called a few times a second (every `interval` seconds) with a dict: phase, rows, row_total, bytes_in, bytes_out, elapsed and
-        waits in seconds, each of the current phase; with the phase "done", which comes once, rows, bytes_out and elapsed are
-        totals of the whole job. If it raises, the job stops, and the exception comes out here.
-    dry_run: does not write; returns the plan: positions, pieces, output_bytes, output_exists, …
+    progress: called every `interval` seconds with a dict: phase, rows, row_total, bytes_in, bytes_out, elapsed and waits in seconds,
+        all of the current phase. In the last call, the phase is "done", and rows, bytes_out and elapsed are totals of the
+        whole job. If it raises an exception, the job stops, and prep raises that exception.
+    dry_run: writes nothing and returns the plan: positions, pieces, output_bytes, output_exists, …
     The other arguments are the options of the program.
 
     Returns: complete, rows, skipped, files, bytes, manifest_path, skipped_path, stats_path, notes, …
-    Ctrl-C stops the job within a moment; run again, it goes on.
-    Raises: StokerError, as loaders do; status "busy": another process works in its folder.
+    Ctrl-C stops the job quickly; the same call resumes it.
+    Raises: StokerError, like loaders; status "busy": another process is working in its folder.
     """
     from ._loader import source
     path, text, _ = source(job, {})

@@ -207,7 +207,7 @@ class Files(Case):
     def test_the_program_that_is_named(self):
         self.addCleanup(os.environ.pop, "STOKER_HELPER", None)
         os.environ["STOKER_HELPER"] = "/nowhere/stoker"
-        with self.assertRaisesRegex(FileNotFoundError, "/nowhere/stoker does not exist: STOKER_HELPER names it"):
+        with self.assertRaisesRegex(FileNotFoundError, "/nowhere/stoker does not exist: it is the value of STOKER_HELPER"):
             stoker.inspect(DIGITS)
 
     def test_a_job_in_a_folder_whose_name_is_not_unicode(self):

@@ -198,7 +198,7 @@ class Accelerate(unittest.TestCase):
         import accelerate
         with digits(rank=0, world_size=2, batch_size=32) as loader:
             shared_out = accelerate.data_loader.IterableDatasetShard(loader.dataset(), num_processes=2, process_index=0)
-            with self.assertRaisesRegex(RuntimeError, "once more"):
+            with self.assertRaisesRegex(RuntimeError, "among the ranks again"):
                 next(iter(shared_out))
 
 
