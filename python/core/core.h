@@ -46,7 +46,7 @@ struct core_hooks {
     PyObject *batch_type;           /* the subclass that users get */
 };
 extern struct core_hooks core_hooks;
-extern PyTypeObject *core_questions_type, *core_loader_type, *core_epoch_type, *core_batch_type, *core_tensor_type;
+extern PyTypeObject *core_queries_type, *core_loader_type, *core_epoch_type, *core_batch_type, *core_tensor_type;
 
 typedef struct core_loader {
     PyObject ob_base;
@@ -156,8 +156,8 @@ PyObject *core_loadbench(PyObject *module, PyObject *args);
 
 /* ---- queries.c ---- */
 
-/* Methods and attributes of stoker._core.Questions, the base of its loaders. */
-extern PyType_Spec core_questions_spec;
+/* Methods and attributes of stoker._core.LoaderQueries, the base of its loaders. */
+extern PyType_Spec core_queries_spec;
 
 /* ---- calls.c, prep.c, files.c, preview.c: functions of the module ---- */
 

@@ -4,7 +4,7 @@
 #include "transform.h"
 
 struct core_hooks core_hooks;
-PyTypeObject *core_questions_type, *core_loader_type, *core_epoch_type, *core_batch_type, *core_tensor_type;
+PyTypeObject *core_queries_type, *core_loader_type, *core_epoch_type, *core_batch_type, *core_tensor_type;
 static int64_t home = -1; /* the interpreter that has imported the module */
 
 PyObject *core_text(const char *text)
@@ -151,8 +151,8 @@ static int execute(PyObject *module)
     }
     if (!(core_tensor_type = add_type(module, &core_tensor_spec, NULL)) ||
         !(core_batch_type = add_type(module, &core_batch_spec, NULL)) ||
-        !(core_questions_type = add_type(module, &core_questions_spec, NULL)) ||
-        !(core_loader_type = add_type(module, &core_loader_spec, core_questions_type)) ||
+        !(core_queries_type = add_type(module, &core_queries_spec, NULL)) ||
+        !(core_loader_type = add_type(module, &core_loader_spec, core_queries_type)) ||
         !(core_epoch_type = add_type(module, &core_epoch_spec, NULL)) || !core_files_add(module) ||
         PyModule_AddStringConstant(module, "version", stk_version()) < 0)
         return -1;

@@ -315,8 +315,8 @@ static PyType_Slot slots[] = {
     {0, NULL},
 };
 
-PyType_Spec core_questions_spec = {
-    .name = "stoker._core.Questions",
+PyType_Spec core_queries_spec = {
+    .name = "stoker._core.LoaderQueries",
     .basicsize = sizeof(core_loader),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     .slots = slots,
