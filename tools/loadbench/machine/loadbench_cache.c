@@ -140,7 +140,7 @@ stk_status lb_residency_of(int descriptor, const char *path, int64_t offset, int
     if (!may_know(&about, path)) {
         out->known = false;
         snprintf(out->why, sizeof out->why,
-                 "%.200s: its residency is unknown, because this user neither owns it nor may write to it", path);
+                 "%.170s: its residency is unknown: this user neither owns it nor may write to it", path);
         return STK_OK;
     }
     pages = stki_zalloc((most + page - 1) / page);

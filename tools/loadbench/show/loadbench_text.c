@@ -121,8 +121,8 @@ static void print_few(const struct lb_result *result, FILE *to)
     for (int i = 0; i < result->run_count; i++)
         fewest = result->runs[i].waits.count < fewest ? result->runs[i].waits.count : fewest;
     if (fewest < 1000)
-        fprintf(to, "note       %sp99.9 %s longest wait: a repeat had only %" PRId64 " waits\n",
-                fewest < 100 ? "p99 and " : "", fewest < 100 ? "are the" : "is the", fewest);
+        fprintf(to, "note       %sp99.9 %s longest wait: a repeat had only %" PRId64 " wait%s\n",
+                fewest < 100 ? "p99 and " : "", fewest < 100 ? "are the" : "is the", fewest, fewest == 1 ? "" : "s");
 }
 
 static void print_figures(const struct lb_result *result, FILE *to)
