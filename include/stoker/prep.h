@@ -125,7 +125,8 @@ typedef struct stk_prep_estimate {
 } stk_prep_estimate;
 
 /* Opens the data and computes some rows, spread over the job, for about `most_ns` (0: two seconds), without writing
- * anything. STK_E_CANCELLED: stk_prep_cancel was called. With `on_error: fail`, the error of a row is returned. */
+ * anything. Rows of more than 256 MiB are not computed: sampled_rows is 0 and total_ns -1. STK_E_CANCELLED:
+ * stk_prep_cancel was called. With `on_error: fail`, the error of a row is returned. */
 STK_API stk_status stk_prep_get_estimate(stk_prep *job, int64_t most_ns, stk_prep_estimate *out, stk_error *err);
 
 /* Runs the job, or this task's share of it. STK_E_CANCELLED: stk_prep_cancel was called; run it again to resume, in

@@ -107,6 +107,7 @@ typedef struct stki_loader_config {
      * order; `error` is never NULL. */
     void (*left_out)(void *context, int64_t position, int64_t sample, const stk_error *error);
     void *job_context; /* passed to arrange and left_out */
+    bool idle;         /* for preparation jobs: stki_loader_open_config does not start the workers */
 
     stki_notes notes; /* stk_loader_next adds notes; any thread may read them */
 } stki_loader_config;

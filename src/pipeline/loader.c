@@ -40,7 +40,7 @@ stk_status stki_loader_open_config(stki_loader_config *config, stk_loader **out,
         status = stki_loader_echo(loader, err);
     if (status == STK_OK)
         stki_help_begin(loader->core, &loader->cancelled);
-    if (status == STK_OK)
+    if (status == STK_OK && !config->idle)
         status = stki_workers_start(loader->core, err);
     if (status != STK_OK) {
         stk_loader_destroy(loader);

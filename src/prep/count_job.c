@@ -466,6 +466,8 @@ stk_status stki_count_same(const stki_job *job, stki_prep_run *run, const json_t
     stki_loader_config *config;
     stk_status status = open_config(job, &config, err);
 
+    if (status == STK_OK)
+        config->idle = true;
     if (status == STK_OK && (status = stki_loader_open_config(config, &run->loader, err)) == STK_OK) {
         run->core = run->loader->core;
         status = stki_prep_inputs_same(run, stats, job->path, err);

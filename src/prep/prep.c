@@ -627,6 +627,8 @@ static stk_status fill_plan_alone(stk_prep *prep, stk_prep_plan *plan, stk_error
     stki_prep_run run = begin_run(prep);
     stk_status status = stki_job_loader(&prep->job, NULL, NULL, &config, err);
 
+    if (status == STK_OK)
+        config->idle = true;
     if (status == STK_OK && (status = stki_loader_open_config(config, &run.loader, err)) == STK_OK) {
         plan->samples = run.loader->core->dataset->count;
         plan->positions = stk_loader_samples(run.loader);

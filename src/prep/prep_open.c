@@ -93,6 +93,7 @@ static stk_status open_loader(stki_prep_run *run, stk_error *err)
     config->arrange = arrange;
     config->left_out = left_out;
     config->job_context = run;
+    config->idle = true;
     status = stki_loader_open_config(config, &run->loader, err);
     if (status == STK_OK)
         run->core = run->loader->core;

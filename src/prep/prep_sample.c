@@ -3,12 +3,17 @@
  * but count for the time only if there are no others.
  *
  * The size comes from the sink (sink.h), with each row counted many times, so that the fixed part of a file becomes
- * negligible. If the format compresses, samples of each field are compressed to measure the ratio. */
+ * negligible. If the format compresses, samples of each field are compressed to measure the ratio.
+ *
+ * Very large rows are not made: their size is known without it, and they would take longer than the time given. */
 #include "allocate.h"
 #include "clock.h"
 #include "error.h"
 #include "prep_run.h"
+#include <inttypes.h>
 #include <string.h>
+
+#define LARGEST_ROW (INT64_C(256) << 20)
 
 enum {
     PLACES = 4,
@@ -191,13 +196,33 @@ static void drop_packing(struct sampler *s)
     stki_free(s->packing);
 }
 
+/* The size of a row, or of a sample from which it is made. */
+static int64_t largest_row(const stki_prep_run *run)
+{
+    int64_t largest = stki_prep_row_bytes(run);
+
+    for (int f = 0; f < run->field_count; f++) {
+        const stki_reader *shard = run->core->dataset->fields[f].shards[0];
+
+        if (!shard->variable && shard->max_bytes > largest)
+            largest = shard->max_bytes;
+    }
+    return largest;
+}
+
 stk_status stki_prep_sample(stki_prep_run *run, int64_t most_ns, stk_prep_estimate *out, stk_error *err)
 {
     struct sampler s = {.run = run, .sum = out};
     const int64_t begin = stki_now_ns(), batches = stki_ceil_div(run->cuts.positions, run->batch_rows);
     const int64_t places = batches < PLACES ? batches : PLACES;
-    stk_status status = make_pool(&s, err);
+    stk_status status;
 
+    if (largest_row(run) > LARGEST_ROW) {
+        stki_notes_add(run->notes, "the time was not estimated, because a row of %" PRId64 " bytes is too large to try",
+                       largest_row(run));
+        return STK_OK;
+    }
+    status = make_pool(&s, err);
     if (status == STK_OK)
         status = begin_packing(&s, err);
     for (int64_t i = 0; i < places && status == STK_OK && stki_now_ns() - begin < most_ns; i++)

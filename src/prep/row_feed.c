@@ -129,6 +129,9 @@ static stk_status fetch(stki_row_feed *rows, stk_error *err)
     if (rows->seeks)
         status = stk_loader_seek(rows->loader, 0, rows->at / rows->batch_rows, err);
     rows->seeks = false;
+    if (status == STK_OK && !rows->started)
+        status = stki_workers_start(rows->core, err);
+    rows->started = true;
     if (status == STK_OK)
         status = wait_for_batch(rows, &batch, err);
     if (status == STK_END)

@@ -31,6 +31,7 @@ typedef struct stki_row_feed {
     stki_core *core;
     int64_t batch_rows, positions;
     int64_t at;                 /* the next position */
+    bool started;               /* the loader's workers have been started */
     bool seeks;                 /* the loader must seek first */
     stki_held *current;         /* the batch that contains `at`, or NULL */
     int64_t row;                /* next row of it */
@@ -43,7 +44,8 @@ typedef struct stki_row_feed {
     void *tick_context;
 } stki_row_feed;
 
-/* `most`: maximum number of batches held. The loader is borrowed. */
+/* `most`: maximum number of batches held. The loader is borrowed; its workers are started when the first row is
+ * requested. */
 stk_status stki_row_feed_init(stki_row_feed *rows, stk_loader *loader, int most, stk_error *err);
 void stki_row_feed_fini(stki_row_feed *rows);
 /* The callback for the loader's config; `context` is the stki_row_feed. */

@@ -6,6 +6,7 @@
 #include "prep_test.h"
 #include "small_disk.h"
 #include <math.h>
+#include <unistd.h>
 
 enum { ROWS = 20000, BYTES = 24, LINES = 4000, IMAGES = 64, SIDE = 48 };
 
@@ -364,6 +365,49 @@ static void test_small_disk(void **unused)
     }
 }
 
+/* Bytes that this process has read with system calls. */
+static int64_t bytes_read(void)
+{
+    FILE *file = fopen("/proc/self/io", "r");
+    long long bytes = -1;
+
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "rchar: %lld", &bytes), 1);
+    fclose(file);
+    return bytes;
+}
+
+/* A plan reads no rows, and an estimate none of more than 256 MiB. */
+static void test_large_rows(void **unused)
+{
+    const int64_t row = (INT64_C(256) << 20) + 1;
+    stk_prep_plan plan = {.struct_size = sizeof plan};
+    stk_prep_estimate estimate = {.struct_size = sizeof estimate};
+    const char *file;
+    stk_prep *job;
+    int64_t before;
+
+    (void)unused;
+    file = stkt_path("large.bin");
+    stkt_write_file(file, "", 0);
+    assert_int_equal(truncate(file, 2 * row), 0);
+    assert_ok(stk_prep_open_text(
+        stkt_text("dataset: {fields: {x: {path: %s, source: {format: raw, dtype: uint8, shape: [%lld]}}}}\n"
+                  "prep: {num_workers: 1, access: pread, memory_budget: 300MiB}\noutput: {path: %s}\n",
+                  file, (long long)row, stkt_path("large.npy")),
+        NULL, NULL, 0, NULL, &job, &err));
+    before = bytes_read();
+    assert_ok(stk_prep_get_plan(job, &plan, &err));
+    assert_ok(stk_prep_get_estimate(job, 0, &estimate, &err));
+    assert_in_range(bytes_read() - before, 0, 100000);
+    assert_int_equal(plan.output_bytes, 128 + 2 * row);
+    assert_int_equal(estimate.sampled_rows, 0);
+    assert_int_equal(estimate.total_ns, -1);
+    assert_int_equal(stk_prep_note_count(job), 1);
+    assert_non_null(strstr(stk_prep_note(job, 0), "268435457 bytes"));
+    stk_prep_destroy(job);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -371,6 +415,7 @@ int main(void)
         cmocka_unit_test(test_compressed),       cmocka_unit_test(test_shard_bytes),
         cmocka_unit_test(test_room_of_shards),   cmocka_unit_test(test_small_shards),
         cmocka_unit_test(test_pieces),           cmocka_unit_test(test_small_disk),
+        cmocka_unit_test(test_large_rows),
     };
 
     stkt_skip_syncs(true);
