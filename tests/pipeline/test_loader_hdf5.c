@@ -294,6 +294,43 @@ static void windows_stay_in_their_group(void **state)
     stk_loader_destroy(loader);
 }
 
+/* The table of chunks takes 24 bytes per chunk, addresses in the mapping 8 more, and a growing table up to twice its
+ * size. */
+static void table_of_chunks(void **unused)
+{
+    enum { CHUNKS = 20000 };
+    const hsize_t shape[] = {CHUNKS}, chunk[] = {1};
+    static const struct {
+        int64_t budget;
+        stk_status status;
+    } cases[] = {{CHUNKS * 24, STK_E_LIMIT}, {CHUNKS * 80, STK_OK}};
+    static int32_t values[CHUNKS];
+    const char *path = stkt_path("chunks.h5");
+    hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    hid_t plist = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(1, shape, NULL), x;
+
+    (void)unused;
+    STKT_MUST(H5Pset_chunk(plist, 1, chunk));
+    x = H5Dcreate2(file, "x", H5T_STD_I32LE, space, H5P_DEFAULT, plist, H5P_DEFAULT);
+    STKT_MUST(H5Dwrite(x, H5T_NATIVE_INT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, values));
+    STKT_MUST(H5Dclose(x));
+    STKT_MUST(H5Pclose(plist));
+    STKT_MUST(H5Sclose(space));
+    STKT_MUST(H5Fclose(file));
+    for (int i = 0; i < 2; i++) {
+        char config[512];
+        stk_loader *loader = NULL;
+
+        snprintf(config, sizeof config,
+                 "dataset: {fields: {x: {path: %s}}}\nloader: {batch_size: 1, prefetch: 1, memory_budget: %lld}", path,
+                 (long long)cases[i].budget);
+        assert_status(stk_loader_open_text(config, NULL, NULL, 0, &loader, &err), cases[i].status);
+        if (cases[i].status != STK_OK)
+            assert_says("of indexes of samples");
+        stk_loader_destroy(loader);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -303,6 +340,7 @@ int main(void)
         cmocka_unit_test(by_name_of_field),
         cmocka_unit_test(once_by_blocks),
         cmocka_unit_test(broken_chunk),
+        cmocka_unit_test(table_of_chunks),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -435,6 +435,9 @@ stk_status stki_hdf5_chunked_reader(stki_hdf5_dataset *d, const stki_reader_opts
         (void)stki_mul(r->chunks->table.count, r->chunks->grid.chunk_bytes, &r->base.stored_bytes);
     if (status == STK_OK)
         status = describe(r, d, opts, err);
+    if (status == STK_OK)
+        r->base.held_bytes = stki_hdf5_table_bytes(&r->chunks->table) + stki_hdf5_written_bytes(&r->written) +
+                             (r->unit_base ? r->chunks->grid.count * (int64_t)sizeof *r->unit_base : 0);
     if (status != STK_OK) {
         chunked_destroy(&r->base);
         return status;

@@ -39,6 +39,10 @@ typedef struct stki_hdf5_table {
 } stki_hdf5_table;
 
 void stki_hdf5_table_fini(stki_hdf5_table *table);
+static inline int64_t stki_hdf5_table_bytes(const stki_hdf5_table *table)
+{
+    return table->capacity * (int64_t)sizeof *table->chunks;
+}
 /* Returns NULL if the chunk was never written. */
 const stki_hdf5_chunk *stki_hdf5_table_find(const stki_hdf5_table *table, int64_t number);
 

@@ -320,6 +320,7 @@ stk_status stki_hdf5_library_reader(stki_hdf5_dataset *d, const stki_reader_opts
     r->base.access = "library";
     r->base.note = library_note(d);
     r->base.file_bytes = r->base.data_offset = -1;
+    r->base.held_bytes = stki_hdf5_table_bytes(&r->table) + stki_hdf5_written_bytes(&r->written);
     if (d->layout == STKI_HDF5_CHUNKED && !r->samples.window && r->base.count > 0) {
         r->base.unit_length = d->grid.chunk[r->samples.axis];
         r->base.unit_count = d->grid.per[r->samples.axis];

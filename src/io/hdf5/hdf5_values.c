@@ -324,6 +324,7 @@ stk_status stki_hdf5_values_reader(stki_hdf5_dataset *d, const stki_reader_opts 
                             .access = "library",
                             .note = "read through libhdf5, under its lock: elements of different lengths",
                             .max_bytes = longest,
+                            .held_bytes = stki_hdf5_written_bytes(&written),
                             .file_bytes = -1,
                             .data_offset = -1};
     v->base.strides[0] = stk_dtype_size(d->type.dtype);

@@ -144,6 +144,7 @@ static void describe(struct encoded *e)
     base->strides[2] = stk_dtype_size(base->dtype);
     base->access = inner->access;
     base->note = inner->note;
+    base->held_bytes = inner->held_bytes;
     base->file_bytes = inner->file_bytes;
     base->data_offset = -1;
     base->file = inner->file;
