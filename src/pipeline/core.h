@@ -83,7 +83,9 @@ struct stki_core {
         bool arranged; /* its samples were reordered to match another field, so only one field can use it */
     } * containers;
     int container_count, *container_places; /* a hash table by path (core_files.c) */
-    int source_count;                       /* mixed data sets; 0: a single one */
+    struct stki_reader_opts *together; /* options of the fields that read the files that are being opened, or NULL */
+    int together_count;
+    int source_count; /* mixed data sets; 0: a single one */
     struct stki_core_source {
         const char *name; /* belongs to the config */
         double weight;

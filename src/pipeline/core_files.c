@@ -50,16 +50,22 @@ static uint64_t next_place(const stki_core *core, uint64_t place)
     return (place + 1) & (uint64_t)(2 * container_room(core->container_count) - 1);
 }
 
-static stki_container *container_before(const stki_core *core, const char *path, const stki_reader_opts *opts)
+/* Returns an open container with all members and the same options, which can be used as it is. Otherwise *like is set:
+ * an open container of the same file and format, or NULL. */
+static stki_container *container_before(const stki_core *core, const char *path, const stki_reader_opts *opts,
+                                        const stki_container **like)
 {
+    *like = NULL;
     if (core->container_count == 0)
         return NULL;
     for (uint64_t k = place_of(core, path); core->container_places[k] > 0; k = next_place(core, k)) {
         const struct stki_open_container *open = &core->containers[core->container_places[k] - 1];
 
-        if (!open->container->partial && !open->arranged && strcmp(open->container->path, path) == 0 &&
-            stki_text_equal(open->format, opts->format) && stki_source_equal(open->source, opts->source))
+        if (open->arranged || strcmp(open->container->path, path) != 0 || !stki_text_equal(open->format, opts->format))
+            continue;
+        if (!open->container->partial && stki_source_equal(open->source, opts->source))
             return open->container;
+        *like = *like ? *like : open->container;
     }
     return NULL;
 }
@@ -113,12 +119,15 @@ static stk_status open_container(stki_core *core, const char *path, const stki_r
 static stk_status container_of(stki_core *core, const char *path, const stki_reader_opts *opts, stki_container **out,
                                stk_error *err)
 {
+    stki_reader_opts own = *opts;
     stk_status status;
 
-    *out = container_before(core, path, opts);
+    *out = container_before(core, path, opts, &own.like);
     if (*out)
         return STK_OK;
-    status = open_container(core, path, opts, out, err);
+    own.together = core->together;
+    own.together_count = core->together_count;
+    status = open_container(core, path, &own, out, err);
     for (int i = 0; status == STK_OK && i < (*out)->warning_count; i++)
         stki_config_note(core->config, "%s: %s", path, (*out)->warnings[i]);
     return status;
@@ -132,6 +141,45 @@ void stki_core_forget_containers(stki_core *core)
     stki_free(core->container_places);
     core->containers = NULL;
     core->container_places = NULL;
+}
+
+static bool same_paths(const stki_field_config *a, const stki_field_config *b)
+{
+    int i = 0;
+
+    while (i < a->path_count && i < b->path_count && strcmp(a->paths[i], b->paths[i]) == 0)
+        i++;
+    return i == a->path_count && i == b->path_count;
+}
+
+/* Collects the options of all fields that read the files of this one, which is the first of them. */
+static stk_status find_together(stki_core *core, int source, const stki_field_config *field,
+                                const stki_reader_opts *opts, const stki_file_list *list, stk_error *err)
+{
+    const stki_loader_config *config = core->config;
+    const stki_field_config *fields = config->dataset_count > 0 ? config->datasets[source].fields : config->fields;
+    const stki_container *like = NULL;
+
+    core->together_count = 0;
+    if (config->field_count < 2 || list->count == 0 || container_before(core, list->paths[0], opts, &like) || like)
+        return STK_OK;
+    core->together = stki_zalloc_array(config->field_count, sizeof *core->together);
+    if (!core->together)
+        return stki_fail_memory(err, config->field_count * (int64_t)sizeof *core->together, "fields");
+    for (int i = 0; i < config->field_count; i++)
+        if (!fields[i].synthetic && !fields[i].derived && stki_text_equal(fields[i].source.format, opts->format) &&
+            same_paths(&fields[i], field)) {
+            core->together[core->together_count] = fields[i].source;
+            core->together[core->together_count++].prefer = fields[i].name;
+        }
+    return STK_OK;
+}
+
+static void forget_together(stki_core *core)
+{
+    stki_free(core->together);
+    core->together = NULL;
+    core->together_count = 0;
 }
 
 /* ---- names ---- */
@@ -510,10 +558,13 @@ stk_status stki_core_open_files(stki_core *core, int source, int number, const s
     if (named)
         status = pair_list(core, source, files.shards ? &names->shards : &names->samples, &files, &by_name, err);
     if (status == STK_OK)
+        status = find_together(core, source, field, opts, files.list, err);
+    if (status == STK_OK)
         status = field->sample_per_file ? open_arrays(field, files.list, opts, all, err)
                  : texts                ? open_texts(core, field, files.list, opts, all, err)
                  : images               ? open_images(field, files.list, opts, all, err)
                                         : open_shards(core, source, field, &names->samples, files.list, opts, all, err);
+    forget_together(core);
     if (files.shards && by_name)
         names->paired = number;
     if (status == STK_OK && named && files.shards && !names->shards.field) {

@@ -21,12 +21,27 @@ static bool has_large_number(const char *line, int64_t length)
 
 static void check_line(const char *line, int64_t length)
 {
+    stki_json_want some[] = {{.key = "a"}, {.key = "text.a"}, {.key = "text"}, {.key = "a.text"}, {.key = "a.text.a"}};
+    stki_json_want want = {.key = "text", .problem = {-1, NULL}};
     stki_json_span span;
-    stki_json_problem problem = {-1, NULL};
-    enum stki_json_found found = stki_json_find(line, length, "text", &span, &problem);
+    stki_json_problem problem;
+    enum stki_json_found found;
     json_error_t error;
     json_t *root = json_loadb(line, (size_t)length, JSON_DECODE_ANY | JSON_ALLOW_NUL, &error), *value;
 
+    stki_json_find_all(line, length, &want, 1);
+    found = want.found;
+    span = want.value;
+    problem = want.problem;
+    stki_json_find_all(line, length, some, 5);
+    for (int k = 0; k < 5; k++) { /* together as alone */
+        stki_json_want one = {.key = some[k].key};
+
+        stki_json_find_all(line, length, &one, 1);
+        DEMAND(one.found == some[k].found && one.problem.at == some[k].problem.at);
+        DEMAND(one.found > STKI_JSON_LIST ||
+               (one.value.at == some[k].value.at && one.value.length == some[k].value.length));
+    }
     if (found == STKI_JSON_BROKEN) {
         DEMAND(problem.at >= 0 && problem.at <= length && problem.what);
         DEMAND(!root || strstr(problem.what, "128") || memchr(line, 0, (size_t)length)); /* jansson accepts these */

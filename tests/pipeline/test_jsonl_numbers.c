@@ -249,11 +249,139 @@ static void test_shards(void **state)
     assert_true(values[0] == 0x1p64);
 }
 
+/* Value i of field f: an integer, a real number (f % 4 == 1), a list of two (2) or a string (3). */
+static double value_of(int64_t i, int f)
+{
+    return (double)(100 * i + f) + (f % 4 == 1 ? 0.5 : 0);
+}
+
+static void write_records(const char *name, int64_t first, int64_t count)
+{
+    FILE *file = fopen(stkt_path(name), "w");
+
+    assert_non_null(file);
+    for (int64_t i = first; i < first + count; i++) {
+        fprintf(file, "{\"o\": {\"f\": %lld, \"g\": {\"f\": %lld}}", (long long)-i, (long long)(7 * i));
+        for (int f = 0; f < 24; f++) {
+            const double value = value_of(i, f);
+
+            fprintf(file, ", \"f%d\": ", f);
+            if (f % 4 == 2)
+                fprintf(file, "[%.1f, %.0f]", value, -value);
+            else
+                fprintf(file, f % 4 == 3 ? "\"%.0f\"" : f % 4 == 1 ? "%.1f" : "%.0f", value);
+        }
+        fprintf(file, ", \"bad\": %s}\n", i == 2 ? "\"two\"" : "1");
+        if (i % 3 == 0)
+            fputc('\n', file); /* blank lines count in no field */
+    }
+    fclose(file);
+}
+
+static void check_field(stk_batch *batch, int f, int64_t rows)
+{
+    char name[32];
+    stk_error err;
+    stk_tensor t;
+
+    snprintf(name, sizeof name, f % 4 == 3 ? "f%d.values" : "f%d", f);
+    assert_ok(stk_batch_tensor(batch, name, &t, &err));
+    if (f % 4 == 3) {
+        char text[4096] = "";
+
+        for (int64_t i = 0; i < rows; i++)
+            sprintf(text + strlen(text), "%.0f", value_of(i, f));
+        assert_memory_equal(t.data, text, strlen(text));
+        return;
+    }
+    assert_int_equal(t.dtype, f % 4 == 0 ? STK_I64 : STK_F64);
+    for (int64_t i = 0; i < rows; i++)
+        if (f % 4 == 0)
+            assert_true(((int64_t *)t.data)[i] == (int64_t)value_of(i, f));
+        else if (f % 4 == 1)
+            assert_true(((double *)t.data)[i] == value_of(i, f));
+        else
+            assert_true(((double *)t.data)[2 * i] == value_of(i, f) &&
+                        ((double *)t.data)[2 * i + 1] == -value_of(i, f));
+}
+
+/* Fields of one file are looked up in one pass, more than fit in one together: each has its own values. Nested keys,
+ * one key with two dtypes, and fields that read only some of the files. */
+static void test_together(void **state)
+{
+    enum { ROWS = 50, FIRST = 20 };
+    char config[16384] = "dataset: {fields: {";
+    stk_loader *loader;
+    stk_batch *batch;
+    stk_tensor t;
+    stk_error err;
+
+    (void)state;
+    write_records("first.jsonl", 0, FIRST);
+    write_records("second.jsonl", FIRST, ROWS - FIRST);
+    for (int f = 0; f < 24; f++)
+        sprintf(config + strlen(config), "f%d: {path: [%s, %s]}, ", f, stkt_path("first.jsonl"),
+                stkt_path("second.jsonl"));
+    sprintf(config + strlen(config),
+            "real: {path: [%s, %s], source: {key: f4, dtype: float64}},"
+            "minus: {path: [%s, %s], source: {key: o.f}},"
+            "seven: {path: [%s, %s], source: {key: o.g.f}}}}\n"
+            "loader: {batch_size: 50, num_workers: 0}",
+            stkt_path("first.jsonl"), stkt_path("second.jsonl"), stkt_path("first.jsonl"), stkt_path("second.jsonl"),
+            stkt_path("./first.jsonl"), stkt_path("./second.jsonl"));
+    assert_ok(stk_loader_open_text(config, NULL, NULL, 0, &loader, &err));
+    assert_ok(stk_loader_next(loader, &batch, &err));
+    assert_int_equal(stk_batch_rows(batch), ROWS);
+    for (int f = 0; f < 24; f++)
+        check_field(batch, f, ROWS);
+    assert_ok(stk_batch_tensor(batch, "real", &t, &err));
+    assert_int_equal(t.dtype, STK_F64);
+    for (int64_t i = 0; i < ROWS; i++)
+        assert_true(((double *)t.data)[i] == value_of(i, 4));
+    assert_ok(stk_batch_tensor(batch, "minus", &t, &err));
+    for (int64_t i = 0; i < ROWS; i++)
+        assert_true(((int64_t *)t.data)[i] == -i);
+    assert_ok(stk_batch_tensor(batch, "seven", &t, &err));
+    for (int64_t i = 0; i < ROWS; i++)
+        assert_true(((int64_t *)t.data)[i] == 7 * i);
+    stk_batch_release(batch);
+    stk_loader_destroy(loader);
+}
+
+/* The error of a column is that of its field; other columns of the file do not matter. */
+static void test_bad_column(void **state)
+{
+    stk_loader *loader;
+    stk_error err;
+    char config[1024];
+
+    (void)state;
+    write_records("bad.jsonl", 0, 10);
+    for (int with = 0; with < 2; with++) {
+        snprintf(
+            config, sizeof config,
+            "dataset: {fields: {f0: {path: %s}, f1: {path: %s}, b: {path: %s, source: {key: %s}}, f2: {path: %s}}}",
+            stkt_path("bad.jsonl"), stkt_path("bad.jsonl"), stkt_path("bad.jsonl"), with ? "bad" : "f5",
+            stkt_path("bad.jsonl"));
+        if (!with) {
+            assert_ok(stk_loader_open_text(config, NULL, NULL, 0, &loader, &err));
+            stk_loader_destroy(loader);
+            continue;
+        }
+        assert_status(stk_loader_open_text(config, NULL, NULL, 0, &loader, &err), STK_E_MISMATCH);
+        assert_int_equal(err.record, 2);
+        assert_says("line 4"); /* a blank line follows the first record */
+        assert_says("\"bad\"");
+        assert_string_equal(err.found, "a string");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cases),   cmocka_unit_test(test_space),     cmocka_unit_test(test_which_key),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_max_bytes), cmocka_unit_test(test_shards),
+        cmocka_unit_test(test_cases),    cmocka_unit_test(test_space),      cmocka_unit_test(test_which_key),
+        cmocka_unit_test(test_refused),  cmocka_unit_test(test_max_bytes),  cmocka_unit_test(test_shards),
+        cmocka_unit_test(test_together), cmocka_unit_test(test_bad_column),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -160,6 +160,15 @@ static void test_line_numbers(void **state)
 
 /* ---- JSON ---- */
 
+static enum stki_json_found find_text(const char *line, int64_t length, stki_json_problem *problem)
+{
+    stki_json_want want = {.key = "text"};
+
+    stki_json_find_all(line, length, &want, 1);
+    *problem = want.problem;
+    return want.found;
+}
+
 static void test_json_refused(void **state)
 {
     static const struct {
@@ -201,7 +210,6 @@ static void test_json_refused(void **state)
         {"tru", 0, "a value"},
         {"a value", 0, "a value"},
     };
-    stki_json_span span;
     stki_json_problem problem;
     char deep[400] = "";
 
@@ -212,22 +220,22 @@ static void test_json_refused(void **state)
         char *line = malloc((size_t)length + 1);
 
         memcpy(line, cases[i].line, (size_t)length);
-        assert_int_equal(stki_json_find(line, length, "text", &span, &problem), STKI_JSON_BROKEN);
+        assert_int_equal(find_text(line, length, &problem), STKI_JSON_BROKEN);
         if (problem.at != cases[i].at || !strstr(problem.what, cases[i].what))
             fail_msg("%s: found byte %d, %s", cases[i].line, (int)problem.at, problem.what);
         assert_null(json_loadb(line, (size_t)length, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL));
         free(line);
     }
     memset(deep, '[', 129);
-    assert_int_equal(stki_json_find(deep, 129, "text", &span, &problem), STKI_JSON_BROKEN);
+    assert_int_equal(find_text(deep, 129, &problem), STKI_JSON_BROKEN);
     assert_non_null(strstr(problem.what, "128"));
     memset(deep + 127, ']', 127);
-    assert_int_equal(stki_json_find(deep, 254, "text", &span, &problem), STKI_JSON_MISSING);
-    assert_int_equal(stki_json_find("{\"text\":[1]}", 12, "text", &span, &problem), STKI_JSON_LIST);
+    assert_int_equal(find_text(deep, 254, &problem), STKI_JSON_MISSING);
+    assert_int_equal(find_text("{\"text\":[1]}", 12, &problem), STKI_JSON_LIST);
     assert_string_equal(problem.what, "a list");
-    assert_int_equal(stki_json_find("{\"tex\":\"a\"}", 11, "text", &span, &problem), STKI_JSON_MISSING);
-    assert_int_equal(stki_json_find("\"text\"", 6, "text", &span, &problem), STKI_JSON_MISSING);
-    assert_int_equal(stki_json_find("{\"text\":\"a\",\"text\":1}", 21, "text", &span, &problem), STKI_JSON_NUMBER);
+    assert_int_equal(find_text("{\"tex\":\"a\"}", 11, &problem), STKI_JSON_MISSING);
+    assert_int_equal(find_text("\"text\"", 6, &problem), STKI_JSON_MISSING);
+    assert_int_equal(find_text("{\"text\":\"a\",\"text\":1}", 21, &problem), STKI_JSON_NUMBER);
 }
 
 static stk_status run(const char *path, const char *source, const char *more, stk_error *err)

@@ -322,7 +322,7 @@ static bool parse_value(parser *p)
     }
 }
 
-/* ---- finding a key ---- */
+/* ---- finding keys ---- */
 
 static bool is_key(const stki_json_span *span, const char *key, int64_t length)
 {
@@ -363,12 +363,53 @@ static const char *rest_of(const stki_json_span *span, const char *key)
     return NULL;
 }
 
-/* Searches the members of an object; *found is the best match so far. */
-static bool parse_members(parser *p, const char *key, enum stki_json_found *found, stki_json_span *out,
-                          const char **kind)
+/* The keys that are searched in one object: what is left of each; NULL: it cannot be in this object. */
+typedef struct search {
+    stki_json_want *wants;
+    int count;
+    const char *keys[STKI_JSON_WANTS];
+} search;
+
+/* Compares the name of a member with all keys. *here: bit k: it is key k. Returns whether its value, if that is an
+ * object, can have some of the keys: those of *inside. */
+static bool match(const search *s, const stki_json_span *name, bool object, uint32_t *here, search *inside)
 {
-    const int64_t length = (int64_t)strlen(key);
+    bool any = false;
+
+    *here = 0;
+    for (int k = 0; k < s->count; k++) {
+        const char *key = s->keys[k], *rest = NULL;
+
+        if (key && is_key(name, key, (int64_t)strlen(key)))
+            *here |= 1U << k;
+        else if (key && object)
+            rest = rest_of(name, key);
+        if (rest && !any)
+            *inside = (search){.wants = s->wants, .count = s->count};
+        if (rest)
+            inside->keys[k] = rest;
+        any = any || rest;
+    }
+    return any;
+}
+
+static void take_value(const search *s, uint32_t here, enum stki_json_found found, const stki_json_span *value,
+                       const char *kind)
+{
+    for (int k = 0; k < s->count && here; k++)
+        if (here & 1U << k) {
+            s->wants[k].found = found;
+            s->wants[k].value = *value;
+            s->wants[k].problem = (stki_json_problem){0, kind};
+        }
+}
+
+/* Searches the members of an object; later matches replace earlier ones. */
+static bool parse_members(parser *p, const search *s)
+{
     stki_json_span name, value;
+    search inside;
+    uint32_t here;
     bool more = true;
 
     p->at++;
@@ -378,41 +419,34 @@ static bool parse_members(parser *p, const char *key, enum stki_json_found *foun
         return true;
     }
     while (more) {
-        const char *rest;
-        bool wanted, good;
+        const unsigned char *begin, *end;
+        unsigned char first;
+        bool any, good;
 
         if (!parse_key(p, &name))
             return false;
-        wanted = is_key(&name, key, length);
-        rest = !wanted && p->at < p->end && *p->at == '{' ? rest_of(&name, key) : NULL;
-        if (wanted && p->at < p->end && *p->at == '"') {
+        begin = p->at;
+        first = p->at < p->end ? *p->at : 0;
+        any = match(s, &name, first == '{', &here, &inside);
+        if (first == '"' && here) {
             if (!parse_string(p, &value))
                 return false;
-            *found = STKI_JSON_TEXT;
-            *out = value;
-        } else if (rest) {
-            if (++p->depth > STKI_JSON_DEPTH)
-                return fail(p, "lists and objects nested at most 128 deep");
-            good = parse_members(p, rest, found, out, kind);
-            p->depth--;
+            take_value(s, here, STKI_JSON_TEXT, &value, NULL);
+        } else {
+            if (any) {
+                if (++p->depth > STKI_JSON_DEPTH)
+                    return fail(p, "lists and objects nested at most 128 deep");
+                good = parse_members(p, &inside);
+                p->depth--;
+            } else {
+                good = parse_value(p);
+            }
             if (!good)
                 return false;
-        } else {
-            const unsigned char *begin = p->at;
-
-            if (wanted && p->at < p->end) {
-                *found = found_of(*p->at);
-                *kind = kind_of(*p->at);
-            }
-            if (!parse_value(p))
-                return false;
-            if (wanted) { /* without the space that was skipped after it */
-                const unsigned char *end = p->at;
-
-                while (end[-1] == ' ' || end[-1] == '\t' || end[-1] == '\r' || end[-1] == '\n')
-                    end--;
-                *out = (stki_json_span){(const char *)begin, end - begin, 0};
-            }
+            for (end = p->at; here && (end[-1] == ' ' || end[-1] == '\t' || end[-1] == '\r' || end[-1] == '\n');)
+                end--; /* the space that was skipped after it */
+            value = (stki_json_span){(const char *)begin, end - begin, 0};
+            take_value(s, here, found_of(first), &value, kind_of(first));
         }
         if (!parse_comma(p, '}', &more, "a comma or }"))
             return false;
@@ -420,27 +454,27 @@ static bool parse_members(parser *p, const char *key, enum stki_json_found *foun
     return true;
 }
 
-enum stki_json_found stki_json_find(const char *line, int64_t length, const char *key, stki_json_span *out,
-                                    stki_json_problem *problem)
+void stki_json_find_all(const char *line, int64_t length, stki_json_want *wants, int count)
 {
     const unsigned char *begin = (const unsigned char *)line;
     parser p = {.begin = begin, .at = begin, .end = begin + length, .depth = 1};
-    enum stki_json_found found = STKI_JSON_MISSING;
-    const char *kind = "";
+    search all = {.wants = wants, .count = count};
     bool good;
 
+    for (int k = 0; k < count; k++) {
+        wants[k].found = STKI_JSON_MISSING;
+        all.keys[k] = wants[k].key;
+    }
     skip_space(&p);
-    good = p.at < p.end && *p.at == '{' ? parse_members(&p, key, &found, out, &kind) : parse_value(&p);
+    good = p.at < p.end && *p.at == '{' ? parse_members(&p, &all) : parse_value(&p);
     if (good) {
         skip_space(&p);
         good = p.at == p.end || fail(&p, "the end of the line after the value");
     }
-    if (good && found != STKI_JSON_TEXT && found != STKI_JSON_MISSING)
-        *problem = (stki_json_problem){0, kind};
-    if (good)
-        return found;
-    *problem = (stki_json_problem){p.at - p.begin, p.what};
-    return STKI_JSON_BROKEN;
+    for (int k = 0; k < count && !good; k++) {
+        wants[k].found = STKI_JSON_BROKEN;
+        wants[k].problem = (stki_json_problem){p.at - p.begin, p.what};
+    }
 }
 
 /* ---- numbers ---- */
@@ -489,9 +523,13 @@ bool stki_json_next(const char **at, const char *end, stki_json_number *out)
     length = p.at - begin;
     if (length >= (int64_t)sizeof text)
         return false;
-    memcpy(text, begin, (size_t)length);
-    text[length] = '\0';
-    out->real = stki_decimal(text);
+    if (out->whole && (out->value != 0 || *begin != '-')) {
+        out->real = (double)out->value;
+    } else {
+        memcpy(text, begin, (size_t)length);
+        text[length] = '\0';
+        out->real = stki_decimal(text);
+    }
     skip_space(&p);
     if (p.at < p.end && *p.at == ',') {
         p.at++;

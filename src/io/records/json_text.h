@@ -22,18 +22,26 @@ typedef struct stki_json_problem {
 } stki_json_problem;
 
 enum stki_json_found {
-    STKI_JSON_TEXT, /* *out is the value, as for the next two */
+    STKI_JSON_TEXT, /* `value` is set, as for the next two */
     STKI_JSON_NUMBER,
     STKI_JSON_LIST,
-    STKI_JSON_BROKEN,  /* invalid JSON; see *problem */
+    STKI_JSON_BROKEN,  /* invalid JSON; see `problem` */
     STKI_JSON_MISSING, /* an object without this key, or not an object */
-    STKI_JSON_OTHER    /* another type of value, named by problem->what */
+    STKI_JSON_OTHER    /* another type of value, named by problem.what */
 };
 
-/* Finds the value of `key` in the line's object; the last one wins. "a.b" also matches key b in the object at key a. */
-enum stki_json_found stki_json_find(const char *line, int64_t length, const char *key, stki_json_span *out,
-                                    stki_json_problem *problem);
-/* Writes span->bytes bytes. The span must come from stki_json_find. */
+/* A key, and what was found for it. "a.b" also matches key b in the object at key a. */
+typedef struct stki_json_want {
+    const char *key;
+    enum stki_json_found found;
+    stki_json_span value;
+    stki_json_problem problem;
+} stki_json_want;
+
+enum { STKI_JSON_WANTS = 16 };
+/* Finds the values of up to STKI_JSON_WANTS keys in the line's object; the last value of a key wins. */
+void stki_json_find_all(const char *line, int64_t length, stki_json_want *wants, int count);
+/* Writes span->bytes bytes. The span must come from stki_json_find_all. */
 void stki_json_unescape(const stki_json_span *span, char *to);
 
 /* A number, or an element of a list. */
@@ -44,8 +52,8 @@ typedef struct stki_json_number {
     double real; /* always set */
 } stki_json_number;
 
-/* Parses the number at *at in a span from stki_json_find, and advances *at past the number and its separator. False:
- * not a number (*at is unchanged), or the end of the list. Start with stki_json_list. */
+/* Parses the number at *at in a span from stki_json_find_all, and advances *at past the number and its separator.
+ * False: not a number (*at is unchanged), or the end of the list. Start with stki_json_list. */
 bool stki_json_next(const char **at, const char *end, stki_json_number *out);
 /* Returns the first item of a list; *end: the end of the list. */
 const char *stki_json_list(const stki_json_span *list, const char **end);

@@ -1,6 +1,7 @@
 /* jsonl.c: determines the type of a key's values in lines of JSON; see text.h. Strings are found when their line is
  * read. For numbers and lists of numbers, all lines are scanned at open: integers are i64, others f64, and lists of
- * equal length become rows. A null among numbers is NaN, and makes them f64. */
+ * equal length become rows. A null among numbers is NaN, and makes them f64. One scan serves all fields that read the
+ * same file; errors are kept and returned when their field is opened. */
 #include "allocate.h"
 #include "error.h"
 #include "npy_header.h"
@@ -9,11 +10,11 @@
 #include <math.h>
 #include <string.h>
 
-static stk_status fail_value(const stki_text_file *text, int64_t index, int64_t at, const char *found,
-                             const char *expected, stk_error *err)
+static stk_status fail_value(const stki_text_file *text, const stki_jsonl_column *column, int64_t index, int64_t at,
+                             const char *found, const char *expected, stk_error *err)
 {
     return stki_fail_at(err, STK_E_MISMATCH, (stki_place){text->base.path, index, at, found, expected},
-                        "line %" PRId64 ": unexpected value of \"%s\"", stki_text_line(text, index), text->key);
+                        "line %" PRId64 ": unexpected value of \"%s\"", stki_text_line(text, index), column->key);
 }
 
 static stk_status fail_json(const stki_text_file *text, int64_t index, int64_t at, const char *line, int64_t bytes,
@@ -44,64 +45,85 @@ static bool is_null(enum stki_json_found found, const stki_json_problem *problem
 }
 
 /* Reads the next number of a value. False: it is not a number, or it is out of range (see *number). */
-static bool next_number(const stki_text_file *text, const char **at, const char *end, stki_json_number *number)
+static bool next_number(const stki_jsonl_column *column, const char **at, const char *end, stki_json_number *number)
 {
     *number = (stki_json_number){0};
-    if (text->kind == STKI_JSONL_NUMBER && **at == 'n') { /* the value is null */
+    if (column->kind == STKI_JSONL_NUMBER && **at == 'n') { /* the value is null */
         number->real = (double)NAN;
         *at = end;
         return true;
     }
-    return stki_json_next(at, end, number) && (text->reals || !number->too_large);
+    return stki_json_next(at, end, number) && (column->reals || !number->too_large);
+}
+
+/* Checks what was found for the key of a column. */
+static stk_status check_found(const stki_text_file *text, const stki_jsonl_column *column, int64_t index, int64_t at,
+                              const char *line, int64_t bytes, const stki_json_want *want, stk_error *err)
+{
+    if (want->found == STKI_JSON_BROKEN)
+        return fail_json(text, index, at, line, bytes, &want->problem, err);
+    if (want->found == STKI_JSON_MISSING && column->kind != STKI_JSONL_TEXT)
+        return fail_value(text, column, index, at, "no object with this key", kind_names[column->kind], err);
+    if (want->found == STKI_JSON_MISSING)
+        return stki_fail_at(err, STK_E_NOT_FOUND, (stki_place){text->base.path, index, at, NULL, NULL},
+                            "line %" PRId64 ": not an object with the key \"%s\" (source.key)",
+                            stki_text_line(text, index), column->key);
+    if (column->kind == STKI_JSONL_NUMBER && is_null(want->found, &want->problem))
+        return STK_OK;
+    if (want->found == STKI_JSON_OTHER || kind_of(want->found) != column->kind)
+        return fail_value(text, column, index, at, want->found == STKI_JSON_TEXT ? "a string" : want->problem.what,
+                          kind_names[column->kind], err);
+    return STK_OK;
 }
 
 stk_status stki_jsonl_find(const stki_text_file *text, int64_t index, int64_t at, const char *line, int64_t bytes,
                            stki_json_span *out, stk_error *err)
 {
-    stki_json_problem problem = {0};
-    enum stki_json_found found = stki_json_find(line, bytes, text->key, out, &problem);
+    stki_json_want want = {.key = text->column.key};
 
-    if (found == STKI_JSON_BROKEN)
-        return fail_json(text, index, at, line, bytes, &problem, err);
-    if (found == STKI_JSON_MISSING && text->kind != STKI_JSONL_TEXT)
-        return fail_value(text, index, at, "no object with this key", kind_names[text->kind], err);
-    if (found == STKI_JSON_MISSING)
-        return stki_fail_at(err, STK_E_NOT_FOUND, (stki_place){text->base.path, index, at, NULL, NULL},
-                            "line %" PRId64 ": not an object with the key \"%s\" (source.key)",
-                            stki_text_line(text, index), text->key);
-    if (text->kind == STKI_JSONL_NUMBER && is_null(found, &problem))
-        return STK_OK;
-    if (found == STKI_JSON_OTHER || kind_of(found) != text->kind)
-        return fail_value(text, index, at, found == STKI_JSON_TEXT ? "a string" : problem.what, kind_names[text->kind],
-                          err);
+    stki_json_find_all(line, bytes, &want, 1);
+    *out = want.value;
+    return check_found(text, &text->column, index, at, line, bytes, &want, err);
+}
+
+/* As stki_jsonl_numbers, for any column. *whole: whether all are integers. */
+static stk_status numbers(const stki_text_file *text, const stki_jsonl_column *column, stk_dtype dtype, int64_t index,
+                          int64_t at, const stki_json_span *value, void *to, int64_t *count, bool *whole,
+                          stk_error *err)
+{
+    const bool list = column->kind == STKI_JSONL_LIST;
+    const char *end = value->at + value->length, *next = value->at;
+    stki_json_number number;
+
+    if (list)
+        next = stki_json_list(value, &end);
+    *whole = true;
+    for (*count = 0; next < end; ++*count) {
+        if (!next_number(column, &next, end, &number))
+            return number.too_large
+                       ? fail_value(text, column, index, at, "an integer beyond 64 bits",
+                                    "smaller integers, or source.dtype: float64, which rounds them", err)
+                       : fail_value(text, column, index, at,
+                                    *next == '[' ? "a nested list" : "an item that is not a number", "numbers", err);
+        *whole = *whole && number.whole;
+        if (to && (*count >= (list ? column->most : 1) || (dtype == STK_I64 && !number.whole)))
+            return fail_value(text, column, index, at, "another value", "the value at the time of opening", err);
+        if (to && dtype == STK_I64)
+            ((int64_t *)to)[*count] = number.value;
+        else if (to)
+            ((double *)to)[*count] = number.real;
+    }
+    if (to && column->width >= 0 && *count != (list ? column->width : 1))
+        return fail_value(text, column, index, at, "another value", "the value at the time of opening", err);
     return STK_OK;
 }
 
 stk_status stki_jsonl_numbers(const stki_text_file *text, stk_dtype dtype, int64_t index, int64_t at,
                               const stki_json_span *value, void *to, int64_t *count, stk_error *err)
 {
-    const char *end = value->at + value->length, *next = value->at;
-    stki_json_number number;
+    bool whole;
 
-    if (text->kind == STKI_JSONL_LIST)
-        next = stki_json_list(value, &end);
-    for (*count = 0; next < end; ++*count) {
-        if (!next_number(text, &next, end, &number))
-            return number.too_large
-                       ? fail_value(text, index, at, "an integer beyond 64 bits",
-                                    "smaller integers, or source.dtype: float64, which rounds them", err)
-                       : fail_value(text, index, at, *next == '[' ? "a nested list" : "an item that is not a number",
-                                    "numbers", err);
-        if (to && (*count >= (text->kind == STKI_JSONL_LIST ? text->most : 1) || (dtype == STK_I64 && !number.whole)))
-            return fail_value(text, index, at, "another value", "the value at the time of opening", err);
-        if (to && dtype == STK_I64)
-            ((int64_t *)to)[*count] = number.value;
-        else if (to)
-            ((double *)to)[*count] = number.real;
-    }
-    if (to && text->width >= 0 && *count != (text->kind == STKI_JSONL_LIST ? text->width : 1))
-        return fail_value(text, index, at, "another value", "the value at the time of opening", err);
-    return STK_OK;
+    return numbers(text, &text->column, dtype, index, at, value, to, count, &whole, err);
 }
 
 /* ---- all lines ---- */
@@ -129,71 +151,180 @@ static stk_status read_line(const stki_text_file *text, int64_t index, char **bl
     return stki_file_read(text->file, *at, *block, *bytes, err);
 }
 
-/* Merges the type and length of a valid value. */
-static void take_facts(stki_text_file *text, const stki_json_span *value, int64_t count, bool first)
+/* Merges the type and length of the value in line `index`. */
+static stk_status take_facts(const stki_text_file *text, stki_jsonl_column *column, int64_t index, int64_t at,
+                             const char *line, int64_t bytes, const stki_json_want *want, stk_error *err)
 {
-    const char *end = value->at + value->length, *next = value->at;
-    stki_json_number number;
+    int64_t count;
+    bool whole;
+    stk_status status = check_found(text, column, index, at, line, bytes, want, err);
 
-    if (text->kind == STKI_JSONL_LIST)
-        next = stki_json_list(value, &end);
-    while (text->dtype == STK_I64 && next < end && next_number(text, &next, end, &number))
-        if (!number.whole)
-            text->dtype = STK_F64;
-    text->width = first || text->width == count ? count : -1;
-    text->most = count > text->most ? count : text->most;
+    if (status == STK_OK)
+        status = numbers(text, column, column->dtype, index, at, &want->value, NULL, &count, &whole, err);
+    if (status != STK_OK)
+        return stki_fail_record(err, status, index);
+    if (!whole)
+        column->dtype = STK_F64;
+    column->width = index == 0 || column->width == count ? count : -1;
+    column->most = count > column->most ? count : column->most;
+    return STK_OK;
 }
 
-static stk_status look_at_all(stki_text_file *text, stk_error *err)
+/* Keeps the error of a column. Without memory for it, the error itself is returned. */
+static stk_status keep(stki_jsonl_column *column, const stk_error *cause, stk_error *err)
 {
+    column->error = stki_zalloc(sizeof *column->error);
+    if (!column->error)
+        return stki_fail_memory(err, sizeof *column->error, column->key);
+    *column->error = *cause;
+    return STK_OK;
+}
+
+/* Scans all lines for up to STKI_JSON_WANTS columns of numbers or lists. */
+static stk_status look_at_all(const stki_text_file *text, stki_jsonl_column *const *columns, int count, stk_error *err)
+{
+    stki_json_want wants[STKI_JSON_WANTS];
     char *block = NULL;
-    int64_t room = 0, at, bytes, count;
+    int64_t room = 0, at, bytes;
     const char *line;
-    stki_json_span value;
+    int left = count;
     stk_status status = STK_OK;
 
-    text->dtype = text->reals ? STK_F64 : STK_I64;
-    for (int64_t i = 0; i < text->index.count && status == STK_OK; i++) {
-        status = read_line(text, i, &block, &room, &line, &at, &bytes, err);
-        if (status == STK_OK)
-            status = stki_jsonl_find(text, i, at, line, bytes, &value, err);
-        if (status == STK_OK)
-            status = stki_jsonl_numbers(text, text->dtype, i, at, &value, NULL, &count, err);
-        if (status == STK_OK)
-            take_facts(text, &value, count, i == 0);
+    for (int k = 0; k < count; k++) {
+        wants[k] = (stki_json_want){.key = columns[k]->key};
+        columns[k]->dtype = columns[k]->reals ? STK_F64 : STK_I64;
+    }
+    for (int64_t i = 0; i < text->index.count && left > 0 && status == STK_OK; i++) {
+        status = stki_fail_record(err, read_line(text, i, &block, &room, &line, &at, &bytes, err), i);
         if (status != STK_OK)
-            (void)stki_fail_record(err, status, i);
+            break;
+        stki_json_find_all(line, bytes, wants, count);
+        for (int k = 0; k < count && status == STK_OK; k++) {
+            stk_error cause;
+
+            if (columns[k]->error || take_facts(text, columns[k], i, at, line, bytes, &wants[k], &cause) == STK_OK)
+                continue;
+            status = keep(columns[k], &cause, err);
+            left--;
+        }
     }
     stki_free(block);
     return status;
 }
 
-stk_status stki_jsonl_look(stki_text_file *text, const char *named, const char *field, stk_error *err)
+/* Determines the type of the values from the first one that is not null. */
+static stk_status look_at_first(const stki_text_file *text, stki_jsonl_column *column, stk_error *err)
 {
-    char *block = NULL, *key = NULL;
+    char *block = NULL;
     int64_t room = 0, at, bytes;
     const char *line;
-    stki_json_span value;
-    stki_json_problem problem;
-    enum stki_json_found found = STKI_JSON_MISSING;
-    stk_status status;
+    stki_json_want want = {.key = column->key, .found = STKI_JSON_OTHER, .problem = {0, "null"}};
+    stk_status status = STK_OK;
 
-    if (text->index.count == 0)
-        return STK_OK;
-    status = read_line(text, 0, &block, &room, &line, &at, &bytes, err);
-    if (status == STK_OK && !named && field &&
-        stki_json_find(line, bytes, field, &value, &problem) != STKI_JSON_MISSING && !(key = stki_strdup(field)))
-        status = stki_fail_memory(err, (int64_t)strlen(field), "a key");
-    if (key) {
-        stki_free(text->key);
-        text->key = key;
-    }
-    if (status == STK_OK)
-        found = stki_json_find(line, bytes, text->key, &value, &problem);
-    for (int64_t i = 1; status == STK_OK && is_null(found, &problem) && i < text->index.count; i++)
+    for (int64_t i = 0; status == STK_OK && is_null(want.found, &want.problem) && i < text->index.count; i++)
         if ((status = read_line(text, i, &block, &room, &line, &at, &bytes, err)) == STK_OK)
-            found = stki_json_find(line, bytes, text->key, &value, &problem);
+            stki_json_find_all(line, bytes, &want, 1);
     stki_free(block);
-    text->kind = kind_of(found);
-    return status == STK_OK && text->kind != STKI_JSONL_TEXT ? look_at_all(text, err) : status;
+    column->kind = kind_of(want.found);
+    return status;
+}
+
+/* ---- columns ---- */
+
+/* The key and type requested by a field. `line`: the first record; NULL: there is none. */
+static stki_jsonl_column column_of(const stki_reader_opts *opts, const char *line, int64_t bytes)
+{
+    const char *field = opts->name ? opts->name : opts->prefer;
+    stki_jsonl_options lines;
+    stki_json_want want = {.key = field, .found = STKI_JSON_MISSING};
+
+    stki_source_values(opts, &stki_jsonl_source, &lines);
+    if (!lines.key && field && line)
+        stki_json_find_all(line, bytes, &want, 1);
+    return (stki_jsonl_column){.key = (char *)(uintptr_t)(lines.key                         ? lines.key
+                                                          : want.found != STKI_JSON_MISSING ? field
+                                                                                            : "text"),
+                               .reals = opts->alias_dtype == STK_F64};
+}
+
+static const stki_jsonl_column *column_in(const stki_text_file *text, const stki_jsonl_column *like)
+{
+    for (int k = 0; k < text->column_count; k++)
+        if (text->columns[k].reals == like->reals && strcmp(text->columns[k].key, like->key) == 0)
+            return &text->columns[k];
+    return NULL;
+}
+
+static stk_status add_column(stki_text_file *text, stki_jsonl_column column, stk_error *err)
+{
+    stki_jsonl_column *all;
+
+    if (column_in(text, &column))
+        return STK_OK;
+    all = stki_resize(text->columns, (text->column_count + 1) * (int64_t)sizeof *all);
+    text->columns = all ? all : text->columns;
+    column.key = all ? stki_strdup(column.key) : NULL;
+    if (!column.key)
+        return stki_fail_memory(err, (int64_t)sizeof *all, "a key");
+    all[text->column_count++] = column;
+    return STK_OK;
+}
+
+/* Adds the columns of all fields that are opened together, the requested one first, and determines their types. */
+static stk_status add_columns(stki_text_file *text, const stki_reader_opts *opts, const stki_jsonl_column *own,
+                              const char *line, int64_t bytes, stk_error *err)
+{
+    stki_jsonl_column *some[STKI_JSON_WANTS];
+    int count = 0;
+    stk_status status = add_column(text, *own, err);
+
+    for (int i = 0; i < opts->together_count && !text->lender && status == STK_OK; i++)
+        status = add_column(text, column_of(&opts->together[i], line, bytes), err);
+    for (int k = 0; k < text->column_count && line && status == STK_OK; k++) {
+        status = look_at_first(text, &text->columns[k], err);
+        if (text->columns[k].kind != STKI_JSONL_TEXT)
+            some[count++] = &text->columns[k];
+        if (status == STK_OK && count > 0 && (count == STKI_JSON_WANTS || k == text->column_count - 1)) {
+            status = look_at_all(text, some, count, err);
+            count = 0;
+        }
+    }
+    return status;
+}
+
+stk_status stki_jsonl_look(stki_text_file *text, const stki_reader_opts *opts, stk_error *err)
+{
+    const stki_text_file *lender = (const stki_text_file *)(const void *)text->lender;
+    const stki_jsonl_column *found;
+    stki_jsonl_column own;
+    char *block = NULL;
+    int64_t room = 0, at, bytes = 0;
+    const char *line = NULL;
+    stk_status status = STK_OK;
+
+    if (text->index.count > 0)
+        status = read_line(text, 0, &block, &room, &line, &at, &bytes, err);
+    if (status == STK_OK) {
+        own = column_of(opts, line, bytes);
+        found = lender ? column_in(lender, &own) : NULL;
+        if (!found && (status = add_columns(text, opts, &own, line, bytes, err)) == STK_OK)
+            found = column_in(text, &own);
+        if (found)
+            text->column = *found;
+    }
+    stki_free(block);
+    if (status != STK_OK || !text->column.error)
+        return status;
+    if (err)
+        *err = *text->column.error;
+    return text->column.error->status;
+}
+
+void stki_jsonl_fini(stki_text_file *text)
+{
+    for (int k = 0; k < text->column_count; k++) {
+        stki_free(text->columns[k].key);
+        stki_free(text->columns[k].error);
+    }
+    stki_free(text->columns);
 }

@@ -35,8 +35,10 @@ static void text_destroy(stki_container *base)
 {
     stki_text_file *text = (stki_text_file *)(void *)base;
 
-    stki_text_index_fini(&text->index);
-    stki_free(text->key);
+    if (!text->lender)
+        stki_text_index_fini(&text->index);
+    stki_container_release(text->lender);
+    stki_jsonl_fini(text);
     stki_file_close(text->file);
     stki_container_free(base);
 }
@@ -53,7 +55,7 @@ static stk_status check_head(stki_text_file *text, stk_error *err)
 
     if (status != STK_OK)
         return status;
-    what = stki_text_refuse(head, count, !text->key, &text->begins, &advice);
+    what = stki_text_refuse(head, count, !text->json, &text->begins, &advice);
     return what ? stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){text->base.path, -1, -1, what, "a text file"}, "%s",
                                advice)
                 : STK_OK;
@@ -85,19 +87,15 @@ static stk_status check_text(const stki_node *map, void *values, stk_error *err)
 
 const stki_source_group stki_text_source = {&text_table, sizeof(text_options), check_text, NULL};
 
-typedef struct jsonl_options {
-    const char *key;
-} jsonl_options;
-
 static const stki_option jsonl_rows[] = {
-    STKI_STRING(jsonl_options, key, NULL,
+    STKI_STRING(stki_jsonl_options, key, NULL,
                 "The key of the sample's value, a.b for nested objects; by default the name of the field if the first "
                 "record has it, otherwise text",
                 .examples = STKI_EXAMPLES("text", "title")),
 };
 static const stki_option_table jsonl_table = STKI_SOURCE_TABLE("JSON lines", jsonl_rows);
 
-const stki_source_group stki_jsonl_source = {&jsonl_table, sizeof(jsonl_options), NULL, NULL};
+const stki_source_group stki_jsonl_source = {&jsonl_table, sizeof(stki_jsonl_options), NULL, NULL};
 
 bool stki_text_whole(const stki_reader_opts *opts)
 {
@@ -107,23 +105,15 @@ bool stki_text_whole(const stki_reader_opts *opts)
     return text.unit == STKI_TEXT_WHOLE;
 }
 
-static stk_status take_options(stki_text_file *text, const stki_reader_opts *opts, bool json, stk_error *err)
+static void take_options(stki_text_file *text, const stki_reader_opts *opts)
 {
     text_options values;
-    jsonl_options lines;
 
-    if (json) {
-        stki_source_values(opts, &stki_jsonl_source, &lines);
-        text->reals = opts->alias_dtype == STK_F64;
-        text->key = stki_strdup(lines.key ? lines.key : "text"); /* stki_jsonl_look chooses the key */
-        return text->key ? STK_OK : stki_fail_memory(err, 8, "a key");
-    }
     stki_source_values(opts, &stki_text_source, &values);
     text->unit = values.separator ? STKI_TEXT_DOCUMENTS : (enum stki_text_unit)values.unit;
     text->separator_bytes = values.separator ? (int64_t)strlen(values.separator) : 0;
     if (values.separator)
         memcpy(text->separator, values.separator, (size_t)text->separator_bytes);
-    return STK_OK;
 }
 
 static stk_status add_member(stki_text_file *text, stk_error *err)
@@ -132,29 +122,47 @@ static stk_status add_member(stki_text_file *text, stk_error *err)
     const int64_t varying[1] = {-1};
     const stki_text_index *index = &text->index;
     stki_member *member;
-    const bool numbers = text->kind != STKI_JSONL_TEXT;
+    const stki_jsonl_column *column = &text->column;
+    const bool numbers = column->kind != STKI_JSONL_TEXT;
     stk_status status =
-        stki_container_add(&text->base, numbers ? text->key : "text", text->kind == STKI_JSONL_NUMBER ? 0 : 1,
-                           numbers ? &text->width : varying, &member, err);
+        stki_container_add(&text->base, numbers ? column->key : "text", column->kind == STKI_JSONL_NUMBER ? 0 : 1,
+                           numbers ? &column->width : varying, &member, err);
 
     if (status != STK_OK)
         return status;
     member->kind = STKI_MEMBER_RECORDS;
-    member->dtype = numbers ? text->dtype : STK_U8;
+    member->dtype = numbers ? column->dtype : STK_U8;
     member->count = index->count;
     member->layout = "records";
-    member->details = json_pack("{s:s, s:I}", "unit", text->key ? "line of JSON" : units[text->unit],
-                                text->key ? "longest_line" : "most_bytes", (json_int_t)index->longest);
-    if (text->key && member->details)
-        json_object_set_new(member->details, "key", json_string(text->key));
-    if (index->left_out > 0)
+    member->details = json_pack("{s:s, s:I}", "unit", text->json ? "line of JSON" : units[text->unit],
+                                text->json ? "longest_line" : "most_bytes", (json_int_t)index->longest);
+    if (text->json && member->details)
+        json_object_set_new(member->details, "key", json_string(column->key));
+    if (index->left_out > 0 && !text->lender)
         stki_container_warn(&text->base, "skipped: %" PRId64 " %s", index->left_out,
-                            text->key ? "blank lines" : "empty documents");
+                            text->json ? "blank lines" : "empty documents");
     return STK_OK;
 }
 
-static stk_status open_text(stki_file *file, const stki_reader_opts *opts, bool json, stki_container **out,
-                            stk_error *err)
+static stk_status make_index(stki_text_file *text, stk_error *err)
+{
+    stk_status status = check_head(text, err);
+
+    return status == STK_OK ? stki_text_index_build(text, &text->index, err) : status;
+}
+
+static stk_status borrow(stki_text_file *text, const stki_text_file *lender)
+{
+    text->lender = stki_container_retain(lender->lender ? lender->lender : &lender->base);
+    text->begins = lender->begins;
+    text->index = lender->index;
+    text->index.held_bytes = 0;
+    return STK_OK;
+}
+
+/* `lender`: another container of the same lines of JSON, or NULL. */
+static stk_status open_text(stki_file *file, const stki_reader_opts *opts, bool json, const stki_text_file *lender,
+                            stki_container **out, stk_error *err)
 {
     stki_text_file *text;
     stk_status status = stki_container_create(sizeof *text, json ? &jsonl_ops : &text_ops, file->path, &text, err);
@@ -164,17 +172,16 @@ static stk_status open_text(stki_file *file, const stki_reader_opts *opts, bool 
         return status;
     }
     text->file = file;
-    status = take_options(text, opts, json, err);
-    if (status == STK_OK)
-        status = check_head(text, err);
-    if (status == STK_OK)
-        status = stki_text_index_build(text, &text->index, err);
+    text->json = json;
+    if (!json)
+        take_options(text, opts);
+    status = lender ? borrow(text, lender) : make_index(text, err);
     if (status == STK_OK && json) {
-        jsonl_options lines;
+        stki_jsonl_options lines;
 
         stki_source_values(opts, &stki_jsonl_source, &lines);
         text->base.partial = !lines.key; /* the key is the name of this field, if the first record has it */
-        status = stki_jsonl_look(text, lines.key, opts->name ? opts->name : opts->prefer, err);
+        status = stki_jsonl_look(text, opts, err);
     }
     if (status == STK_OK)
         status = stki_file_intact(file, -1, err);
@@ -189,12 +196,12 @@ static stk_status open_text(stki_file *file, const stki_reader_opts *opts, bool 
 
 stk_status stki_text_of_file(stki_file *file, const stki_reader_opts *opts, stki_container **out, stk_error *err)
 {
-    return open_text(file, opts, false, out, err);
+    return open_text(file, opts, false, NULL, out, err);
 }
 
 stk_status stki_jsonl_of_file(stki_file *file, const stki_reader_opts *opts, stki_container **out, stk_error *err)
 {
-    return open_text(file, opts, true, out, err);
+    return open_text(file, opts, true, NULL, out, err);
 }
 
 stk_status stki_text_open(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err)
@@ -207,8 +214,13 @@ stk_status stki_text_open(const char *path, const stki_reader_opts *opts, stki_c
 
 stk_status stki_jsonl_open(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err)
 {
+    const stki_text_file *lender =
+        opts->like && opts->like->ops == &jsonl_ops ? (const stki_text_file *)(const void *)opts->like : NULL;
     stki_file *file;
-    stk_status status = stki_file_open(path, opts->access, opts->pattern, &file, err);
+    stk_status status;
 
+    if (lender)
+        return open_text(stki_file_retain(lender->file), opts, true, lender, out, err);
+    status = stki_file_open(path, opts->access, opts->pattern, &file, err);
     return status != STK_OK ? status : stki_jsonl_of_file(file, opts, out, err);
 }

@@ -27,25 +27,38 @@ typedef struct stki_text_index {
 /* The type of a key's values, from the first one. */
 enum stki_jsonl_kind { STKI_JSONL_TEXT, STKI_JSONL_NUMBER, STKI_JSONL_LIST };
 
+/* The values of a key in lines of JSON. */
+typedef struct stki_jsonl_column {
+    char *key;  /* owned by the list of columns */
+    bool reals; /* source.dtype: float64: numbers are F64 even if all are integers, or out of range of I64 */
+    enum stki_jsonl_kind kind; /* the members below are only for numbers and lists */
+    stk_dtype dtype;           /* I64, F64 */
+    int64_t width;             /* length of a list; -1: varies */
+    int64_t most;              /* length of the longest list */
+    stk_error *error;          /* why it cannot be read; owned by the list of columns; NULL: it can be read */
+} stki_jsonl_column;
+
 typedef struct stki_text_file {
     stki_container base; /* first member */
     stki_file *file;
     enum stki_text_unit unit;
     char separator[STKI_TEXT_SEPARATOR + 1];
     int64_t separator_bytes;
-    char *key;                 /* key in lines of JSON; NULL: plain text */
-    enum stki_jsonl_kind kind; /* type of the values, if JSON; the next four are only for numbers and lists */
-    bool reals;      /* source.dtype: float64: numbers are F64 even if all are integers, or out of range of I64 */
-    stk_dtype dtype; /* I64, F64 */
-    int64_t width;   /* length of a list; -1: varies */
-    int64_t most;    /* length of the longest list */
-    int64_t begins;  /* offset after a byte order mark */
+    int64_t begins; /* offset after a byte order mark */
     stki_text_index index;
+    bool json;                  /* lines of JSON; the members below are only for these */
+    stki_jsonl_column column;   /* the values that are the samples */
+    stki_jsonl_column *columns; /* of all fields that are opened together; owned */
+    int column_count;
+    stki_container *lender; /* another container of the file, which owns the index; retained. NULL: this one owns it */
 } stki_text_file;
 
 /* ---- text.c ---- */
 
 extern const stki_source_group stki_text_source, stki_jsonl_source;
+typedef struct stki_jsonl_options {
+    const char *key;
+} stki_jsonl_options;
 bool stki_text_whole(const stki_reader_opts *opts); /* source.unit: file */
 stk_status stki_text_open(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err);
 stk_status stki_jsonl_open(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err);
@@ -68,14 +81,15 @@ int64_t stki_text_line(const stki_text_file *text, int64_t index);
 
 /* ---- jsonl.c ---- */
 
-/* Chooses the key (`named`: from the options; NULL: the field's name if the first record has it, otherwise "text") and
- * determines the type of its values. For numbers and lists, every line is checked. STK_E_MISMATCH: a value has another
- * type. */
-stk_status stki_jsonl_look(stki_text_file *text, const char *named, const char *field, stk_error *err);
+/* Chooses the key (source.key, or the field's name if the first record has it, otherwise "text") and determines the
+ * type of its values, and those of opts->together in the same pass. For numbers and lists, every line is checked.
+ * STK_E_MISMATCH: a value has another type. */
+stk_status stki_jsonl_look(stki_text_file *text, const stki_reader_opts *opts, stk_error *err);
+void stki_jsonl_fini(stki_text_file *text);
 /* Finds the value of the key in line `index`, which is at offset `at`. */
 stk_status stki_jsonl_find(const stki_text_file *text, int64_t index, int64_t at, const char *line, int64_t bytes,
                            stki_json_span *out, stk_error *err);
-/* Stores the numbers of a value as `dtype`; *count: their number. `to` has room for text->most; NULL: only counts. */
+/* Stores the numbers of a value as `dtype`; *count: their number. `to` has room for column.most; NULL: only counts. */
 stk_status stki_jsonl_numbers(const stki_text_file *text, stk_dtype dtype, int64_t index, int64_t at,
                               const stki_json_span *value, void *to, int64_t *count, stk_error *err);
 

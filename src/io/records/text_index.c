@@ -60,7 +60,7 @@ static stk_status end_line(scan *s, int64_t end, stk_error *err)
         if (!s->blank)
             is_as_long(s, end - s->from);
         s->inside = !s->blank;
-    } else if (s->text->key && s->blank) {
+    } else if (s->text->json && s->blank) {
         s->index->left_out++;
     } else {
         status = add(s, start, err);
@@ -270,7 +270,7 @@ stk_status stki_text_sample(const stki_text_file *text, int64_t index, int64_t *
     stk_status status = STK_OK;
 
     stki_places_pair(&text->index.start, index, &from, &to);
-    if (text->unit == STKI_TEXT_PARAGRAPHS || text->key)
+    if (text->unit == STKI_TEXT_PARAGRAPHS || text->json)
         status = cut_blanks(text, from, &to, err);
     else if (text->unit == STKI_TEXT_LINES)
         status = cut_line_end(text, from, &to, err);

@@ -27,7 +27,7 @@ static stk_status too_long(const struct texts *t, int64_t index, int64_t at, int
     return stki_fail_at(err, STK_E_LIMIT,
                         (stki_place){t->base.path, index, at, STKI_TEXT("%" PRId64 " bytes", bytes),
                                      STKI_TEXT("at most %" PRId64 " (max_bytes)", t->max_bytes)},
-                        t->text->kind == STKI_JSONL_LIST ? "the list is too long" : "the text is too long");
+                        t->text->column.kind == STKI_JSONL_LIST ? "the list is too long" : "the text is too long");
 }
 
 /* Locates the sample, or the line of JSON that contains it. */
@@ -38,7 +38,7 @@ static stk_status locate(const struct texts *t, int64_t index, int64_t *at, int6
     if (status != STK_OK)
         return status;
     status = stki_fail_record(err, stki_text_sample(t->text, index, at, bytes, err), index);
-    if (status == STK_OK && !t->text->key && t->max_bytes > 0 && *bytes > t->max_bytes)
+    if (status == STK_OK && !t->text->json && t->max_bytes > 0 && *bytes > t->max_bytes)
         return too_long(t, index, *at, *bytes, err);
     return status;
 }
@@ -62,7 +62,7 @@ static stk_status numbers(const struct texts *t, int64_t index, int64_t at, cons
 {
     stk_status status = stki_jsonl_numbers(t->text, t->base.dtype, index, at, value, to, count, err);
 
-    return status == STK_OK && t->text->kind == STKI_JSONL_LIST && t->max_bytes > 0 && *count > t->max_bytes / 8
+    return status == STK_OK && t->text->column.kind == STKI_JSONL_LIST && t->max_bytes > 0 && *count > t->max_bytes / 8
                ? too_long(t, index, at, 8 * *count, err)
                : status;
 }
@@ -84,7 +84,7 @@ static stk_status json_length(const struct texts *t, int64_t index, int64_t at, 
         status = stki_fail_record(err, stki_file_read(file, at, block ? block : small, bytes, err), index);
     if (status == STK_OK)
         status = find_value(t, index, at, line, bytes, &value, err);
-    if (status == STK_OK && t->text->kind == STKI_JSONL_LIST)
+    if (status == STK_OK && t->text->column.kind == STKI_JSONL_LIST)
         status = numbers(t, index, at, &value, NULL, out, err);
     else if (status == STK_OK)
         *out = value.bytes;
@@ -98,8 +98,8 @@ static stk_status read_json(const struct texts *t, int64_t index, int64_t at, co
     stki_json_span value;
     stk_status status = find_value(t, index, at, line, bytes, &value, err);
 
-    if (status == STK_OK && t->text->kind != STKI_JSONL_TEXT) {
-        status = stki_scratch_reserve(scratch, 8 * t->text->most + 8, err);
+    if (status == STK_OK && t->text->column.kind != STKI_JSONL_TEXT) {
+        status = stki_scratch_reserve(scratch, 8 * t->text->column.most + 8, err);
         if (status == STK_OK)
             status = numbers(t, index, at, &value, scratch->data, length, err);
         *data = scratch->data;
@@ -126,7 +126,7 @@ static stk_status texts_shape(const stki_reader *base, int64_t index, int64_t *s
     int64_t at, bytes;
     stk_status status = locate(t, index, &at, &bytes, err);
 
-    if (status != STK_OK || !t->text->key) {
+    if (status != STK_OK || !t->text->json) {
         shape[0] = status == STK_OK ? bytes : 0;
         return status;
     }
@@ -144,7 +144,7 @@ static stk_status texts_read(const stki_reader *base, int64_t index, const stki_
     stk_status status = locate(t, index, &at, &bytes, err);
 
     (void)want;
-    if (status == STK_OK && t->text->key && !file->map)
+    if (status == STK_OK && t->text->json && !file->map)
         status = stki_scratch_second(scratch, &raw, err);
     if (status == STK_OK && !file->map)
         status = stki_scratch_reserve(raw, bytes > 0 ? bytes : 1, err);
@@ -153,7 +153,7 @@ static stk_status texts_read(const stki_reader *base, int64_t index, const stki_
     if (status != STK_OK)
         return status;
     data = file->map ? (const char *)file->map + at : raw->data;
-    if (t->text->key)
+    if (t->text->json)
         status = read_json(t, index, at, data, bytes, scratch, &data, &bytes, err);
     if (status != STK_OK)
         return status;
@@ -266,7 +266,7 @@ static void describe(struct texts *t)
     base->variable = true;
     base->strides[0] = 1;
     base->shape[0] = base->max_bytes = t->max_bytes > 0 ? t->max_bytes : t->text->index.longest;
-    base->copies = !file->map || t->text->key;
+    base->copies = !file->map || t->text->json;
     base->access = file->access;
     base->note = file->note;
     base->held_bytes = t->text->index.held_bytes;
@@ -275,19 +275,19 @@ static void describe(struct texts *t)
     base->file = file;
     base->place = texts_place;
     base->placer = base;
-    base->untyped = t->text->key && base->count == 0;
-    if (t->text->kind == STKI_JSONL_TEXT)
+    base->untyped = t->text->json && base->count == 0;
+    if (t->text->column.kind == STKI_JSONL_TEXT)
         return;
     base->ending = NULL;
     base->remedy = STKI_NUMBERS_REMEDY;
-    base->lists = t->text->kind == STKI_JSONL_LIST;
-    base->dtype = t->text->dtype;
-    base->ndim = t->text->kind == STKI_JSONL_LIST;
-    base->variable = base->ndim == 1 && t->text->width < 0;
+    base->lists = t->text->column.kind == STKI_JSONL_LIST;
+    base->dtype = t->text->column.dtype;
+    base->ndim = t->text->column.kind == STKI_JSONL_LIST;
+    base->variable = base->ndim == 1 && t->text->column.width < 0;
     base->ops = base->variable ? &jsonl_ops : &fixed_ops;
-    base->shape[0] = t->text->most;
+    base->shape[0] = t->text->column.most;
     base->strides[0] = 8;
-    base->max_bytes = 8 * (base->ndim == 1 ? t->text->most : 1);
+    base->max_bytes = 8 * (base->ndim == 1 ? t->text->column.most : 1);
 }
 
 stk_status stki_text_reader(const stki_text_file *text, const stki_reader_opts *opts, stki_reader **out, stk_error *err)
@@ -300,7 +300,7 @@ stk_status stki_text_reader(const stki_text_file *text, const stki_reader_opts *
     (void)stki_container_retain(&text->base);
     t->text = text;
     t->max_bytes = opts->max_bytes;
-    t->base.ops = text->key ? &jsonl_ops : &text_ops;
+    t->base.ops = text->json ? &jsonl_ops : &text_ops;
     describe(t);
     t->base.path = stki_strdup(text->base.path);
     status = t->base.path ? make_units(t, err)
@@ -309,8 +309,9 @@ stk_status stki_text_reader(const stki_text_file *text, const stki_reader_opts *
         status = stki_fail_at(err, STK_E_MISMATCH,
                               (stki_place){t->base.path, -1, -1, stk_dtype_long_name(t->base.dtype),
                                            STKI_TEXT("%s (source.dtype)", stk_dtype_long_name(opts->alias_dtype))},
-                              text->kind == STKI_JSONL_TEXT ? "the type of strings differs from the configured one"
-                                                            : "the type of the values differs from the configured one");
+                              text->column.kind == STKI_JSONL_TEXT
+                                  ? "the type of strings differs from the configured one"
+                                  : "the type of the values differs from the configured one");
     if (status != STK_OK)
         texts_destroy(&t->base);
     else
