@@ -116,10 +116,10 @@ static const stki_option loader_rows[] = {
     STKI_ENUM(stki_loader_config, pin_memory, auto, pin_words,
               "Allocate slots in page-locked memory, for copies to a GPU; auto: if device is a GPU",
               .effect = STKI_ON_NOTHING, STKI_C(stk_loader_opts, pin_memory)),
-    STKI_SIZE_WORDS(
-        stki_loader_config, memory_budget, auto, 1, INT64_MAX, auto_words, 0,
-        "Memory limit for all slots and the indexes of text files and tables; auto: half of the free memory",
-        .effect = STKI_ON_NOTHING, STKI_C(stk_loader_opts, memory_budget), .flags = STKI_IN_JOB),
+    STKI_SIZE_WORDS(stki_loader_config, memory_budget, auto, 1, INT64_MAX, auto_words, 0,
+                    "Memory limit for all slots and the indexes of text files, tables and HDF5 chunks; auto: half of "
+                    "the free memory",
+                    .effect = STKI_ON_NOTHING, STKI_C(stk_loader_opts, memory_budget), .flags = STKI_IN_JOB),
     STKI_TIME_WORDS(stki_loader_config, timeout, 60s, 0, INT64_MAX, infinite_words, -1,
                     "How long next waits for a batch before it returns a timeout error", .effect = STKI_ON_NOTHING,
                     STKI_C(stk_loader_opts, timeout_ns)),
