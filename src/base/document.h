@@ -20,7 +20,7 @@
 #include <stoker/status.h>
 
 enum {
-    STKI_DOCUMENT_BYTES = 16 << 20,  /* text of all files and assignments together, and its size after expansion */
+    STKI_DOCUMENT_BYTES = 16 << 20,  /* all files and assignments together; also the limit after expansion */
     STKI_DOCUMENT_NODES = 100000,    /* after expansion of aliases, includes and assignments */
     STKI_DOCUMENT_DEPTH = 64,        /* nesting depth, including the root */
     STKI_DOCUMENT_KEYS = 1024,       /* per map */

@@ -110,7 +110,7 @@ typedef struct stki_option {
         examples; /* two different valid values, terminated by NULL, for the docs and the tests of TEXT and NODE rows */
 } stki_option;
 
-/* Extra members of a row: the member of a public struct for the same option. */
+/* Members of a row that describe the member of a public struct for the same option. */
 #define STKI_C(struct_type, member) \
     .c_name = #member, .c_offset = (int64_t)offsetof(struct_type, member),                                            \
     .c_type = _Generic(((struct_type *)0)->member, bool : STKI_C_BOOL, int : STKI_C_ENUM, unsigned : STKI_C_ENUM,     \

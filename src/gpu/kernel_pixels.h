@@ -29,7 +29,7 @@ typedef struct stki_pixels_args {
     stki_divisor by_segments;
     int32_t step, channels;          /* bytes from one pixel to the next; planes to write */
     uint32_t pitch;                  /* bytes of a row in shared memory */
-    uint32_t row_chunks, row_strips; /* maximum number for each row of the tile */
+    uint32_t row_chunks, row_strips; /* maximum numbers of chunks and of strips in a row of the tile */
     stki_divisor by_row_chunks, by_row_strips;
     int64_t plane[STKI_PIXELS_CHANNELS]; /* bytes from dst */
     float a[STKI_PIXELS_CHANNELS], b[STKI_PIXELS_CHANNELS];

@@ -1,4 +1,4 @@
-/* kernel_source.h: the language of the device kernels: the common subset of C and nvcc's C++. A kernel is a set of
+/* kernel_source.h: the language of the device kernels: the common subset of C and nvcc's C++. A kernel is a sequence of
  * phases. A phase is a function of (the kernel's arguments, block, thread, the block's shared memory) and contains
  * everything except the launch: index arithmetic, loads, element functions, stores. kernels_*.cu call them from a
  * __global__ function with barriers between phases; kernel_twin.c runs each phase for all threads of a block, block

@@ -50,8 +50,9 @@ typedef struct stki_order_opts {
     uint64_t seed;
     const int64_t *indices; /* a subset, applied first; copied; NULL: all */
     int64_t index_count;
-    int64_t length; /* WEIGHTED, SEQUENTIAL, RANDOM: positions per epoch; 0: the number of samples. With the last two,
-                       an epoch then continues where the previous one ended, as in a mixture of one data set. */
+    int64_t length; /* WEIGHTED, SEQUENTIAL, RANDOM: positions per epoch; 0: the number of samples. If it is set,
+                       SEQUENTIAL and RANDOM continue in each epoch where the previous one ended, as in a mixture of one
+                       data set. */
     /* BLOCK: samples [unit_first[u], unit_first[u + 1]) are best read together; unit_count + 1 numbers, copied. In a
      * subset, consecutive entries of the same unit form one unit. */
     const int64_t *unit_first;

@@ -1,5 +1,5 @@
 /* convert_blocks.c: the inner functions of a compiled conversion. Those for runs and copies only call a kernel. The one
- * for blocks lets kernels, which handle contiguous elements only, work on any strides:
+ * for blocks supports any strides, although kernels handle only contiguous elements:
  *
  *     strided source ─gather→ raw block ─load→ f32 block ─run→ dst, or result block ─scatter→ strided dst
  *
