@@ -2,14 +2,17 @@
  *
  *     bench_convert [hot | w1 | w2 | w3 | auto]... [--dir=DIR] [--rounds=N] [--threads=N] [--slice=N] [--only=WORDS]
  *
- * hot   one image repeatedly, source and destination in the L2 cache: the cost of the arithmetic; also prints a table
- * of the AVX-512 kernels relative to the AVX2 kernels and the compiler's plain loops w2    random rows of 150,528 bytes
- * of a mapped file, written to the rows of four batches in turn, with each kind of store w1    the same with images of
- * 3,072 bytes; w3: with rows of 2,048 bytes of f32 auto  rings of several sizes, filled and read alternately by one
- * thread, with both kinds of store: the size at which `stores: auto` should switch Files are created in DIR (default:
- * the working directory), mapped, and unlinked at once. Each output line has the group, the variant, the threads,
- * rows/s, and bytes read and written per second.
- */
+ * hot   a single image, converted repeatedly with source and destination in the L2 cache: the cost of the arithmetic;
+ *       also prints a table of the AVX-512 kernels relative to the AVX2 kernels and the compiler's plain loops
+ * w2    random rows of 150,528 bytes from a mapped file to the rows of four batches in rotation, with both kinds of
+ *       stores
+ * w1    the same with images of 3,072 bytes
+ * w3    the same with f32 rows of 2,048 bytes
+ * auto  rings of several sizes, filled and read alternately by one thread, with both kinds of stores: finds the size at
+ *       which `stores: auto` should switch
+ *
+ * Files are created in DIR (by default the working directory), mapped, and unlinked immediately. Each output line has
+ * the group, the variant, the number of threads, rows/s, and bytes read and written per second. */
 #include "bench_support.h"
 #include "convert.h"
 #include "limit_kernels.h"

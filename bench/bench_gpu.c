@@ -436,7 +436,7 @@ static void convert(void)
 
     fprintf(json, " \"convert\": [\n");
     if (!device->ops->convert)
-        printf("convert   this device has none\n");
+        printf("convert   not supported by this device\n");
     for (int i = 0; device->ops->convert && i < count; i++)
         convert_to(&forms[i], i == count - 1);
     fprintf(json, " ],\n");
@@ -474,7 +474,7 @@ static void hand_over(void)
     finish(stream);
     stki_prefetch_destroy(prefetch);
     qsort(both_ns, (size_t)count, sizeof *both_ns, ascending);
-    printf("hand-over next %.2f us, release %.2f us, both %.2f us (90 %%: %.2f us) of host time a batch\n",
+    printf("hand-over next %.2f us, release %.2f us, both %.2f us (90 %%: %.2f us) of host time per batch\n",
            (double)median(next_ns, count) * 1e-3, (double)median(release_ns, count) * 1e-3,
            (double)both_ns[count / 2] * 1e-3, (double)both_ns[count * 9 / 10] * 1e-3);
     fprintf(

@@ -130,8 +130,8 @@ int main(int argc, char **argv)
     must(stk_device_find(argc > 1 ? argv[1] : "host", &s.device, &err), &err);
     must(stk_stream_create(s.device, &s.stream, &err), &err);
     must(stki_caching_pool_create(s.device, STK_MEMORY_DEVICE, &s.pool, &err), &err);
-    printf("%s: ns for one allocation and its freeing\n%10s %10s %10s %10s %12s %8s\n", s.device->name, "bytes",
-           "cached", "mixed", "recorded", "the device", "times");
+    printf("%s: ns per allocation and release\n%10s %10s %10s %10s %12s %8s\n", s.device->name, "bytes", "cached",
+           "mixed", "recorded", "the device", "times");
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         double own, mix, two, direct;
         s.bytes = sizes[i];

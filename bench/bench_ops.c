@@ -1,6 +1,9 @@
 /* bench_ops.c: sums and element-wise additions of arrays of 150 MB, compared with the machine's read and copy limits in
  * the same run; small tensors; and matrix products. One thread. Each output line has the label, the variant, the
- * threads, passes/s, and GB/s read and written. bench_ops [sum | add | small | matmul]... [--rounds=N]
+ * threads, passes/s, and GB/s read and written.
+ *
+ *     bench_ops [sum | add | small | matmul]... [--rounds=N]
+ *
  * bench/peers/bench_ops.py measures the same operations with NumPy and torch.
  */
 #include "bench_support.h"

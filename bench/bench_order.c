@@ -180,7 +180,7 @@ static void packing(int64_t documents)
 
     if (stki_packing_plan(&opts, &plan, NULL) != STK_OK)
         exit(1);
-    printf("packing of %" PRId64 " documents into %" PRId64 " windows: %.1f ns a document, %.2f %% full\n", documents,
+    printf("packing of %" PRId64 " documents into %" PRId64 " windows: %.1f ns per document, %.2f %% full\n", documents,
            plan.windows, (double)(stki_now_ns() - start) / (double)documents,
            100.0 * (double)plan.used / ((double)plan.windows * (double)plan.length));
     stki_packing_fini(&plan);

@@ -128,7 +128,8 @@ static stk_status measure(stki_hdf5_dataset *dataset, const struct codec_ask *as
     return status;
 }
 
-/* Opens the data set `name` or, if `name` is NULL, the only one in the file, as a field of a config does. */
+/* Opens the data set `name`. If it is not found and the file has only one data set, opens that one, as for a field of a
+ * config. */
 static stk_status open_dataset(stki_hdf5_file *file, const char *path, const char *name, stki_hdf5_dataset **out,
                                stk_error *err)
 {

@@ -4,7 +4,7 @@
  *     parse    the language                     prompt   lines from a terminal
  *     session  steps and their tensors          why      the rule behind an error
  *     create, views, slice, compute, say: the operations, one table row each (ops)
- *     cells    the order in which cells are read    text, html, svg, page: a step as text and as HTML
+ *     cells    the order of reads             text, html, svg, page: a step as text and as HTML
  *     memory, sparse, precision: the tables     table    prints a table as text and as HTML
  */
 #include "error.h"

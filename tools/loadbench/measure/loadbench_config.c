@@ -158,7 +158,7 @@ static char *name_of(const char *path)
     return stki_format("%.*s", dot && dot > name ? (int)(dot - name) : (int)strlen(name), name);
 }
 
-/* The default; accepted even where it has no effect, because --show-config prints it. */
+/* The default. It is never reported as unused, because --show-config prints it. */
 static int64_t usual_limit_time(void)
 {
     struct lb_bench usual;
