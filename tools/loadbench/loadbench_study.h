@@ -17,8 +17,8 @@ struct lb_study {
     json_t *kept;                    /* the result; NULL: it is incomplete */
 };
 
-/* Parses --sweep, --require and --budget and checks combinations, without running anything. The caller must call
- * lb_study_fini in any case. */
+/* Parses --sweep, --require and --budget and checks combinations, without running anything. Call lb_study_fini even
+ * after a failure. */
 stk_status lb_study_open(const struct lb_args *args, struct lb_study *out, stk_error *err);
 /* Returns the exit status: 0 success, 1 the run failed or a requirement is not met, 2 the command or the config is
  * wrong. */

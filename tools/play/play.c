@@ -46,7 +46,7 @@ static int act(const struct pl_args *args, FILE *page)
         return status != STK_OK ? stoker_complain("play", &err, exit_code(status)) : STOKER_FINE;
     case PL_PRECISION:
         if (page)
-            pl_page_begin(page, "Precision of dtypes", "One signal in every format smaller than float32.");
+            pl_page_begin(page, "Precision of dtypes", "The same signal in every format smaller than float32.");
         status = pl_precision(args, page, &err);
         return status != STK_OK ? stoker_complain("play", &err, exit_code(status)) : STOKER_FINE;
     }

@@ -19,11 +19,12 @@ static stk_status refuse_of_field(const stki_node *map, const stki_field_config 
     if (field->classes.node)
         return stki_fail_key(
             err, field->classes.node,
-            "applies to a field in a config: this command reads one file and does not number its class names");
+            "applies only to a field of a config: this command reads a single file without numbering its class names");
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
         if (options[i].given)
-            return stki_fail_key(err, stki_node_get(map, options[i].key),
-                                 "applies to a field in a config: this command reads one file as stored");
+            return stki_fail_key(
+                err, stki_node_get(map, options[i].key),
+                "applies only to a field of a config: this command reads a single file as it is stored");
     return STK_OK;
 }
 

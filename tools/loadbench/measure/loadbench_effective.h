@@ -16,7 +16,7 @@ struct lb_effective {
     bool random; /* whether the order is random */
 };
 
-/* Call lb_effective_fini in any case. */
+/* Call lb_effective_fini even after a failure. */
 stk_status lb_effective_read(const stk_loader *loader, struct lb_effective *out, stk_error *err);
 void lb_effective_fini(struct lb_effective *effective);
 

@@ -39,8 +39,8 @@ enum lb_figure_when {
     LB_IF_POSITIVE,
     LB_IF_NOT_NEGATIVE,
     LB_IF_TEXT,    /* not "" */
-    LB_IF_KNOWN,   /* the struct begins with a bool, which is true */
-    LB_IF_UNKNOWN, /* the struct begins with a bool, which is false */
+    LB_IF_KNOWN,   /* the first member of the struct is a bool and is true */
+    LB_IF_UNKNOWN, /* the first member of the struct is a bool and is false */
     LB_IF_KNOWN_NOT_NEGATIVE,
     LB_NULL_UNLESS_POSITIVE,
     LB_NULL_IF_NEGATIVE,

@@ -36,7 +36,7 @@ static stk_status try_count(lb_feed_try try_one, void *context, int count, struc
     show(NULL);
 
     *passed = false;
-    if (status == STK_E_EMPTY && out->count > 0) { /* at least one accelerator has a batch */
+    if (status == STK_E_EMPTY && out->count > 0) { /* a smaller number was measured, so the data is too small for more */
         out->data_end = true;
         return STK_OK;
     }
