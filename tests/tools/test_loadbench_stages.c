@@ -193,7 +193,7 @@ static void the_slow_stage_is_named(void **state)
             if (copy)
                 slow_copies(8000000 * (int64_t)times);
             judge(config_of(p->source, p->loader, p->bench), &verdict, NULL);
-            right = strcmp(lb_binding_words[verdict.binds], p->slow) == 0;
+            right = strcmp(lb_bottleneck_words[verdict.bottleneck], p->slow) == 0;
         }
         times = 1;
         if (copy)
@@ -202,7 +202,7 @@ static void the_slow_stage_is_named(void **state)
             named++;
         else
             print_message("%s, {%s}, {%s}: expected %s, found %s: %s\n", p->source, p->loader, p->bench, p->slow,
-                          lb_binding_words[verdict.binds], verdict.text);
+                          lb_bottleneck_words[verdict.bottleneck], verdict.text);
     }
     print_message("%d of %d named\n", named, PIPELINES);
     assert_int_equal(named, PIPELINES);

@@ -40,7 +40,7 @@ static void test_rates_follow_the_last_seconds(void **state)
     f = figures_at(&show, &now);
     assert_float_equal(f.rows_per_s, 0, 0);
     assert_float_equal(f.left_s, -1, 0);
-    assert_int_equal(f.binds, -1);
+    assert_int_equal(f.bottleneck, -1);
     for (int i = 1; i <= 40; i++) { /* 10 s at 10 rows/s, four reports per second */
         now = at(i / 4.0, (int64_t)(i * 2.5));
         f = figures_at(&show, &now);
@@ -82,7 +82,7 @@ static void test_resumed(void **state)
     assert_int_equal(f.tasks, 4);
 }
 
-static void test_binding_stage(void **state)
+static void test_bottleneck_of(void **state)
 {
     (void)state;
     for (int stage = -1; stage < ST_PREP_STAGES; stage++) {
@@ -100,7 +100,7 @@ static void test_binding_stage(void **state)
             now.wait_sync_ns = stage == ST_PREP_SYNC ? most : little;
             f = figures_at(&show, &now);
         }
-        assert_int_equal(f.binds, stage);
+        assert_int_equal(f.bottleneck, stage);
     }
 }
 
@@ -117,9 +117,9 @@ static const struct st_prep_figures example = {.phase = "rows",
                                                .in_per_s = 120e6,
                                                .out_per_s = 1.5e9,
                                                .left_s = 190,
-                                               .binds = ST_PREP_FINISH};
+                                               .bottleneck = ST_PREP_FINISH};
 static const struct st_prep_figures unknown = {
-    .phase = "opening", .tasks = 1, .rows_total = -1, .left_s = -1, .binds = -1};
+    .phase = "opening", .tasks = 1, .rows_total = -1, .left_s = -1, .bottleneck = -1};
 
 static void test_words(void **state)
 {
@@ -129,12 +129,12 @@ static void test_words(void **state)
     (void)state;
     st_prep_live_text(&example, line, sizeof line);
     assert_string_equal(line, "[task 1/4][rows 42%][eta 3m10s][1.23k rows/s][in 12.3GB 120MB/s][out 5.68MB 1.50GB/s]"
-                              "[2 bad][finish binds]");
+                              "[2 bad][bottleneck finish]");
     st_prep_live_text(&unknown, line, sizeof line);
     assert_string_equal(line, "[opening]");
     st_prep_log_text(&example, line, sizeof line);
     assert_string_equal(line, "task 1/4: rows: 42 %, 4249 of 10000 rows, 1.23k rows/s, in 12.3GB at 120MB/s, "
-                              "out 5.68MB at 1.50GB/s, 2 bad, finish binds, 3m10s left");
+                              "out 5.68MB at 1.50GB/s, 2 bad, bottleneck finish, 3m10s left");
     nearly.rows = 9999;
     nearly.rows_total = 10000;
     st_prep_live_text(&nearly, line, sizeof line);
@@ -157,13 +157,13 @@ static void test_json(void **state)
     (void)state;
     assert_non_null(line);
     assert_string_equal(json_string_value(json_object_get(line, "event")), "progress");
-    assert_string_equal(json_string_value(json_object_get(line, "binds")), "finish");
+    assert_string_equal(json_string_value(json_object_get(line, "bottleneck")), "finish");
     assert_int_equal(json_integer_value(json_object_get(line, "rows_total")), 10000);
     assert_float_equal(json_number_value(json_object_get(line, "left_s")), 190, 0);
     assert_int_equal(json_object_size(line), 15);
     json_decref(line);
     line = st_prep_progress_json(&unknown);
-    assert_true(json_is_null(json_object_get(line, "binds")));
+    assert_true(json_is_null(json_object_get(line, "bottleneck")));
     assert_true(json_is_null(json_object_get(line, "left_s")));
     assert_true(json_is_null(json_object_get(line, "rows_total")));
     json_decref(line);
@@ -172,7 +172,7 @@ static void test_json(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_rates_follow_the_last_seconds),
-                                       cmocka_unit_test(test_resumed), cmocka_unit_test(test_binding_stage),
+                                       cmocka_unit_test(test_resumed), cmocka_unit_test(test_bottleneck_of),
                                        cmocka_unit_test(test_words), cmocka_unit_test(test_json)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -40,8 +40,8 @@ void st_prep_live_text(const struct st_prep_figures *f, char *out, int size)
                      LIVE_SHORT(f->out_per_s));
     if (f->failed > 0)
         used = live_part(out, size, used, "[%" PRId64 " bad]", f->failed);
-    if (f->binds >= 0)
-        live_part(out, size, used, "[%s binds]", stage_names[f->binds]);
+    if (f->bottleneck >= 0)
+        live_part(out, size, used, "[bottleneck %s]", stage_names[f->bottleneck]);
 }
 
 void st_prep_log_text(const struct st_prep_figures *f, char *out, int size)
@@ -61,8 +61,8 @@ void st_prep_log_text(const struct st_prep_figures *f, char *out, int size)
                      LIVE_SHORT(f->out_per_s));
     if (f->failed > 0)
         used = live_part(out, size, used, ", %" PRId64 " bad", f->failed);
-    if (f->binds >= 0)
-        used = live_part(out, size, used, ", %s binds", stage_names[f->binds]);
+    if (f->bottleneck >= 0)
+        used = live_part(out, size, used, ", bottleneck %s", stage_names[f->bottleneck]);
     if (f->left_s >= 0)
         live_part(out, size, used, ", %s left", LIVE_TIME(f->left_s));
 }
@@ -80,7 +80,7 @@ json_t *st_prep_progress_json(const struct st_prep_figures *f)
         (json_int_t)f->rows, "rows_total", f->rows_total >= 0 ? json_integer(f->rows_total) : json_null(), "bytes_in",
         (json_int_t)f->bytes_in, "bytes_out", (json_int_t)f->bytes_out, "failed", (json_int_t)f->failed, "rows_per_s",
         f->rows_per_s, "bytes_in_per_s", f->in_per_s, "bytes_out_per_s", f->out_per_s, "left_s", known(f->left_s),
-        "binds", f->binds >= 0 ? json_string(stage_names[f->binds]) : json_null());
+        "bottleneck", f->bottleneck >= 0 ? json_string(stage_names[f->bottleneck]) : json_null());
 }
 
 #define LIVE_NS (STKI_SECOND / 4)
@@ -158,7 +158,7 @@ static double rate(int64_t difference, int64_t ns)
 }
 
 /* The bottleneck is the stage in which the main thread spent most of its time, and at least 40 % of it. */
-static int binding_stage(const struct st_prep_sample *now, const struct st_prep_sample *before)
+static int bottleneck_of(const struct st_prep_sample *now, const struct st_prep_sample *before)
 {
     const int64_t passed = now->ns - before->ns;
     int most = 0;
@@ -205,7 +205,7 @@ void st_prep_show_figures(struct st_prep_show *show, const stk_prep_progress *no
         .rows_per_s = rate(sample.rows - before.rows, passed),
         .in_per_s = rate(sample.bytes_in - before.bytes_in, passed),
         .out_per_s = rate(sample.bytes_out - before.bytes_out, passed),
-        .binds = binding_stage(&sample, &before),
+        .bottleneck = bottleneck_of(&sample, &before),
     };
     out->left_s = seconds_left(now, out->rows_per_s);
 }

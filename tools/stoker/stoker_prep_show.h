@@ -18,11 +18,11 @@ struct st_prep_figures {
     int64_t failed;              /* samples that failed */
     double seconds;              /* since the start of the run */
     double rows_per_s, in_per_s, out_per_s;
-    double left_s; /* < 0: unknown */
-    int binds;     /* the bottleneck; < 0: unclear */
+    double left_s;  /* < 0: unknown */
+    int bottleneck; /* a stage; < 0: unclear */
 };
 
-/* "[rows 42%][eta 3m10s][1.2k rows/s][in 12.0GB 120MB/s][out 1.41GB 14.1MB/s][2 bad][read binds]": in order of
+/* "[rows 42%][eta 3m10s][1.2k rows/s][in 12.0GB 120MB/s][out 1.41GB 14.1MB/s][2 bad][bottleneck read]": in order of
  * importance, since terminals cut off the end. */
 void st_prep_live_text(const struct st_prep_figures *f, char *out, int size);
 /* "rows: 42 % (420 of 1000 rows), 1.2k rows/s, …" */

@@ -30,12 +30,12 @@ static json_t *figures_json(void)
     return list;
 }
 
-#define STAGE(binding, member, label, ...) {#member "_work_percent", #member, label},
+#define STAGE(name, member, label, ...) {#member "_work_percent", #member, label},
 
 static json_t *stages_json(void)
 {
     static const struct {
-        const char *key, *binds, *label;
+        const char *key, *bottleneck, *label;
     } stages[] = {
         LB_STAGES(STAGE){"hand_over_work_percent", "ring", "hand over"},
         {"wait_for_slot_percent", "", "waiting for a slot"},
@@ -44,8 +44,8 @@ static json_t *stages_json(void)
     json_t *list = json_array();
 
     for (size_t i = 0; i < sizeof stages / sizeof stages[0]; i++)
-        json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "key", stages[i].key, "binds", stages[i].binds,
-                                              "label", stages[i].label));
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "key", stages[i].key, "bottleneck",
+                                              stages[i].bottleneck, "label", stages[i].label));
     return list;
 }
 

@@ -238,7 +238,7 @@ const struct lb_figure lb_figures[] = {
     {"preset", UTILIZATION(preset), .words = lb_preset_words},
     {"required_percent", UTILIZATION(au_required), LB_PERCENT},
 #define VERDICT(member) .group = LB_OF_VERDICT, LB_MEMBER(struct lb_verdict, member)
-    {"binds", VERDICT(binds), .words = lb_binding_words},
+    {"bottleneck", VERDICT(bottleneck), .words = lb_bottleneck_words},
     {"confidence", VERDICT(confidence), .words = lb_confidence_words},
     {"busy_percent", VERDICT(busy), LB_PERCENT},
     {"text", VERDICT(text)},

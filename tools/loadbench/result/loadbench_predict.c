@@ -77,7 +77,7 @@ void lb_predict(const struct lb_result *result, struct lb_predictions *out)
 
     *out = (struct lb_predictions){.count = 0};
     lb_result_verdict(result, &verdict);
-    if (verdict.binds == LB_BINDS_UNKNOWN || shares.batches < 1)
+    if (verdict.bottleneck == LB_BOTTLENECK_UNKNOWN || shares.batches < 1)
         return;
     if (typical_deviation(result) > MOST_DEVIATION) {
         snprintf(out->missing, sizeof out->missing,

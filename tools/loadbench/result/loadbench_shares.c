@@ -3,7 +3,7 @@
 #include "loadbench_statistics.h"
 #include <math.h>
 
-#define DIVIDE(binding, member, ...) sum.member = lb_ratio(sum.member, sum.worker_s);
+#define DIVIDE(name, member, ...) sum.member = lb_ratio(sum.member, sum.worker_s);
 
 static double seconds(int64_t ns)
 {

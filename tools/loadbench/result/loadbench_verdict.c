@@ -23,29 +23,29 @@
 /* Share of the memory limit above which memory is named as the bottleneck of stages that move bytes. */
 #define NEAR_LIMIT 0.8
 
-#define NAME(binding, member, ...) [LB_BINDS_##binding] = #member,
-#define DOING(binding, member, label, always, doing) [LB_BINDS_##binding] = doing,
-#define SHARE_OF(binding, member, ...) \
-    case LB_BINDS_##binding:           \
+#define NAME(name, member, ...) [LB_BOTTLENECK_##name] = #member,
+#define DOING(name, member, label, always, doing) [LB_BOTTLENECK_##name] = doing,
+#define SHARE_OF(name, member, ...) \
+    case LB_BOTTLENECK_##name:      \
         return shares->member;
-#define PLUS_SHARE(binding, member, ...) +shares->member
+#define PLUS_SHARE(name, member, ...) +shares->member
 
-const char *const lb_binding_words[] = {
-    LB_STAGES(NAME)[LB_BINDS_CONSUMER] = "consumer",
-    [LB_BINDS_MEMORY] = "memory",
-    [LB_BINDS_RING] = "ring",
-    [LB_BINDS_COPY] = "copy",
-    [LB_BINDS_PROCESSORS] = "processors",
-    [LB_BINDS_UNKNOWN] = "unknown",
+const char *const lb_bottleneck_words[] = {
+    LB_STAGES(NAME)[LB_BOTTLENECK_CONSUMER] = "consumer",
+    [LB_BOTTLENECK_MEMORY] = "memory",
+    [LB_BOTTLENECK_RING] = "ring",
+    [LB_BOTTLENECK_COPY] = "copy",
+    [LB_BOTTLENECK_PROCESSORS] = "processors",
+    [LB_BOTTLENECK_UNKNOWN] = "unknown",
 };
 
 /* The activity of each stage, after "they spend N % of their time". */
-static const char *const doing[] = {LB_STAGES(DOING)[LB_BINDS_MEMORY] = "converting"};
+static const char *const doing[] = {LB_STAGES(DOING)[LB_BOTTLENECK_MEMORY] = "converting"};
 
 const char *const lb_confidence_words[] = {
     [LB_CONFIDENCE_LOW] = "low", [LB_CONFIDENCE_MEDIUM] = "medium", [LB_CONFIDENCE_HIGH] = "high"};
 
-static double share_of(const struct lb_shares *shares, enum lb_binding stage)
+static double share_of(const struct lb_shares *shares, enum lb_bottleneck stage)
 {
     switch (stage) {
         LB_STAGES(SHARE_OF)
@@ -60,12 +60,12 @@ double lb_busy(const struct lb_shares *shares)
 }
 
 /* The stage with the largest share of the workers' time; *second: share of the next one. */
-static enum lb_binding largest_stage(const struct lb_shares *shares, double *second)
+static enum lb_bottleneck largest_stage(const struct lb_shares *shares, double *second)
 {
-    enum lb_binding largest = LB_BINDS_ORDER;
+    enum lb_bottleneck largest = LB_BOTTLENECK_ORDER;
 
     *second = 0;
-    for (enum lb_binding stage = LB_BINDS_ORDER + 1; stage < LB_BINDS_MEMORY; stage++) {
+    for (enum lb_bottleneck stage = LB_BOTTLENECK_ORDER + 1; stage < LB_BOTTLENECK_MEMORY; stage++) {
         const double share = share_of(shares, stage);
         if (share > share_of(shares, largest)) {
             *second = share_of(shares, largest);
@@ -116,24 +116,25 @@ static bool is_too_short(const struct lb_shares *shares, struct lb_verdict *out)
 static void judge_inline(const struct lb_shares *shares, struct lb_verdict *out)
 {
     double second;
-    const enum lb_binding stage = largest_stage(shares, &second);
+    const enum lb_bottleneck stage = largest_stage(shares, &second);
     const double share = share_of(shares, stage), busy = lb_busy(shares), own = busy < 1 ? 1 - busy : 0;
 
     if (own > share) {
-        out->binds = LB_BINDS_CONSUMER;
+        out->bottleneck = LB_BOTTLENECK_CONSUMER;
         out->busy = own;
         out->confidence = ahead(own, share);
         SAY(out,
-            "The consumer binds: its thread, which does the loader's work too, spends %.0f %% of its time on its own "
-            "work.",
+            "Bottleneck: the consumer. Its thread, which also does the loader's work, spends %.0f %% of its time on "
+            "its "
+            "own work.",
             100 * own);
         return;
     }
-    out->binds = stage;
+    out->bottleneck = stage;
     out->busy = share;
     out->confidence = ahead(share, larger(second, own));
-    SAY(out, "%c%s binds: the consumer's thread, which does the loader's work too, spends %.0f %% of its time %s.",
-        lb_binding_words[stage][0] - 'a' + 'A', lb_binding_words[stage] + 1, 100 * share, doing[stage]);
+    SAY(out, "Bottleneck: %s. The consumer's thread, which also does the loader's work, spends %.0f %% of its time %s.",
+        lb_bottleneck_words[stage], 100 * share, doing[stage]);
 }
 
 /* Predicted gain of twice as many slots above which slots are the bottleneck, even if another part is busy. If no part
@@ -154,15 +155,15 @@ static void judge_slots(const struct lb_shares *shares, double most, double deep
 {
     char gain[96] = "a deeper prefetch may help";
 
-    out->binds = LB_BINDS_RING;
+    out->bottleneck = LB_BOTTLENECK_RING;
     out->busy = most;
     out->confidence = most < 0.5 ? LB_CONFIDENCE_HIGH : most < 0.65 ? LB_CONFIDENCE_MEDIUM : LB_CONFIDENCE_LOW;
     if (deeper > 0)
         snprintf(gain, sizeof gain, "loader.prefetch=%lld is predicted to give %.0f %% more",
                  (long long)(2 * shares->slots), 100 * (deeper - 1));
     SAY(out,
-        "The ring binds: its %lld %s too few. The workers wait %.0f %% of their time for a free one, and the consumer "
-        "still waits %.0f %% of its time for a batch; %s.",
+        "Bottleneck: slots (ring). %lld %s too few: the workers wait %.0f %% of their time for a free one, and the "
+        "consumer still waits %.0f %% of its time for a batch; %s.",
         (long long)shares->slots, shares->slots == 1 ? "slot is" : "slots are", 100 * shares->wait_slot,
         100 * shares->wait_next, gain);
 }
@@ -188,17 +189,17 @@ static void judge_handing_over(const struct lb_shares *shares, double most, stru
     char advice[160];
 
     handing_over_advice(shares, advice, sizeof advice);
-    out->binds = LB_BINDS_RING;
+    out->bottleneck = LB_BOTTLENECK_RING;
     out->busy = most;
     out->by_handing_over = true;
     out->confidence = most < 0.5 ? LB_CONFIDENCE_HIGH : most < 0.65 ? LB_CONFIDENCE_MEDIUM : LB_CONFIDENCE_LOW;
     if (slots) /* workers wait for slots although there are enough */
         out->confidence = weaker(out->confidence, LB_CONFIDENCE_MEDIUM);
     SAY(out,
-        "The ring binds: handing batches over costs more than making them. The consumer waits %.0f %% of its time, and "
-        "the workers work only %.0f %% of theirs%s; %s.",
+        "Bottleneck: hand-over (ring). Handing over batches takes more time than making them: the consumer waits "
+        "%.0f %% of its time, and the workers work only %.0f %% of theirs%s; %s.",
         100 * shares->wait_next, 100 * lb_busy(shares),
-        slots ? " (more slots are predicted to give nothing: wake-ups take the time)" : "", advice);
+        slots ? " (more slots are predicted to gain nothing, because wake-ups take the time)" : "", advice);
 }
 
 static void judge_ring(const struct lb_shares *shares, double most, double deeper, struct lb_verdict *out)
@@ -218,35 +219,35 @@ static void say_unpacked(const struct lb_shares *shares, struct lb_verdict *out)
 {
     const size_t used = strlen(out->text);
 
-    if (out->binds == LB_BINDS_INFLATE && shares->unpacked >= LB_UNPACKED_AGAIN)
+    if (out->bottleneck == LB_BOTTLENECK_INFLATE && shares->unpacked >= LB_UNPACKED_AGAIN)
         snprintf(
             out->text + used, sizeof out->text - used,
-            " Each chunk is decompressed %s times on average, because the cache evicts it before it is used again: "
-            "that is the loss, not the decoder. %s larger loader.cache_bytes decompresses it once.",
-            LB_SHORT(shares->unpacked), shares->random ? "order: block or a" : "A");
+            " Each chunk is decompressed %s times on average, because the cache evicts it before it is used again. "
+            "With %s larger loader.cache_bytes, it is decompressed once.",
+            LB_SHORT(shares->unpacked), shares->random ? "order: block or a" : "a");
 }
 
 static void judge_workers(const struct lb_shares *shares, double others, struct lb_verdict *out)
 {
     double second;
-    const enum lb_binding stage = largest_stage(shares, &second);
+    const enum lb_bottleneck stage = largest_stage(shares, &second);
     const double share = share_of(shares, stage);
-    const bool memory = shares->limit >= NEAR_LIMIT && stage == LB_BINDS_CONVERT;
+    const bool memory = shares->limit >= NEAR_LIMIT && stage == LB_BOTTLENECK_CONVERT;
 
     if (shares->hand_over > share) {
         judge_handing_over(shares, lb_busy(shares), out);
         return;
     }
-    out->binds = memory ? LB_BINDS_MEMORY : stage;
+    out->bottleneck = memory ? LB_BOTTLENECK_MEMORY : stage;
     out->busy = lb_busy(shares);
     out->confidence = weaker(ahead(out->busy, others), ahead(share, larger(second, shares->hand_over)));
     SAY(out,
-        "%c%s binds: the consumer waits %.0f %% of its time for a batch, and the workers spend %.0f %% of theirs %s%s.",
-        lb_binding_words[stage][0] - 'a' + 'A', lb_binding_words[stage] + 1, 100 * shares->wait_next, 100 * share,
-        doing[stage],
-        memory                                                  ? ", at the limit of the machine's memory"
-        : stage == LB_BINDS_STORAGE && shares->page > share / 2 ? ", most of it waiting for pages of mapped files"
-                                                                : "");
+        "Bottleneck: %s. The consumer waits %.0f %% of its time for a batch, and the workers spend %.0f %% of theirs "
+        "%s%s.",
+        lb_bottleneck_words[stage], 100 * shares->wait_next, 100 * share, doing[stage],
+        memory                                                       ? ", at the limit of the machine's memory"
+        : stage == LB_BOTTLENECK_STORAGE && shares->page > share / 2 ? ", most of it waiting for pages of mapped files"
+                                                                     : "");
 }
 
 /* The verdict if the consumer is the busiest part, with its own work or with taking and releasing batches. */
@@ -257,32 +258,31 @@ static void judge_consumer(const struct lb_shares *shares, double consumer, doub
     out->busy = consumer;
     if (shares->take > consumer / 2) {
         handing_over_advice(shares, advice, sizeof advice);
-        out->binds = LB_BINDS_RING;
+        out->bottleneck = LB_BOTTLENECK_RING;
         out->by_handing_over = true;
         out->confidence = ahead(shares->take, larger(others, consumer - shares->take));
         SAY(out,
-            "The ring binds: taking and releasing batches, which wakes the workers, costs the consumer's thread "
-            "%.0f %% of its time, its own work %.0f %%; %s.",
+            "Bottleneck: hand-over (ring). Taking and releasing batches, which wakes the workers, takes %.0f %% of the "
+            "consumer's time, and its own work %.0f %%; %s.",
             100 * shares->take, 100 * (consumer - shares->take), advice);
         return;
     }
-    out->binds = LB_BINDS_CONSUMER;
+    out->bottleneck = LB_BOTTLENECK_CONSUMER;
     out->confidence = ahead(consumer, others);
     SAY(out,
-        "The consumer binds: it waits only %.1f %% of its time for a batch, and the workers wait %.0f %% of theirs for "
-        "it to release a slot.",
+        "Bottleneck: the consumer. It waits only %.1f %% of its time for a batch, and the workers wait %.0f %% of "
+        "theirs for it to release a slot.",
         100 * shares->wait_next, 100 * shares->wait_slot);
 }
 
 static void judge_copy(const struct lb_shares *shares, double others, struct lb_verdict *out)
 {
-    out->binds = LB_BINDS_COPY;
+    out->bottleneck = LB_BOTTLENECK_COPY;
     out->busy = shares->copy;
     out->confidence = ahead(shares->copy, others);
     SAY(out,
-        "The copy to the device binds: it runs %.0f %% of the time, while the workers wait %.0f %% of theirs for a "
-        "slot "
-        "and the consumer %.0f %% of its for a batch.",
+        "Bottleneck: the copy to the device. It runs %.0f %% of the time, while the workers wait %.0f %% of their time "
+        "for a slot and the consumer waits %.0f %% of its time for a batch.",
         100 * shares->copy, 100 * shares->wait_slot, 100 * shares->wait_next);
 }
 
@@ -309,26 +309,27 @@ static void judge_threads(const struct lb_shares *shares, struct lb_verdict *out
 
 static void judge_quota(const struct lb_shares *shares, struct lb_verdict *out)
 {
+    const bool named = out->bottleneck != LB_BOTTLENECK_UNKNOWN;
     char stage[sizeof out->text];
 
-    snprintf(stage, sizeof stage, "%s", out->text);
-    out->binds = LB_BINDS_PROCESSORS;
+    snprintf(stage, sizeof stage, "%s", out->text + (named ? strlen("Bottleneck: ") : 0));
+    out->bottleneck = LB_BOTTLENECK_PROCESSORS;
     out->busy = shares->throttled;
     out->by_handing_over = false;
     out->confidence = shares->throttled >= 0.3 ? LB_CONFIDENCE_HIGH : LB_CONFIDENCE_MEDIUM;
-    SAY(out, "Processors bind: the cgroup's quota throttled the process in %.0f %% of its periods. Within it: %.400s",
-        100 * shares->throttled, stage);
+    SAY(out, "Bottleneck: processors. The cgroup's CPU quota throttled the process in %.0f %% of its periods. %s%.400s",
+        100 * shares->throttled, named ? "Within the quota, the bottleneck is " : "", stage);
 }
 
 void lb_verdict(const struct lb_shares *shares, struct lb_verdict *out)
 {
-    *out = (struct lb_verdict){.binds = LB_BINDS_UNKNOWN};
+    *out = (struct lb_verdict){.bottleneck = LB_BOTTLENECK_UNKNOWN};
     if (is_too_short(shares, out))
         return;
     if (shares->workers == 0 && shares->copy <= 0)
         judge_inline(shares, out);
     else if (shares->wait_slot < NO_WAIT && shares->wait_next < NO_WAIT)
-        SAY(out, "Not to be judged: neither the consumer nor the workers waited %.0f %% of their time for the other.",
+        SAY(out, "Cannot be judged: neither the consumer nor the workers waited %.0f %% of their time for the other.",
             100 * NO_WAIT);
     else
         judge_threads(shares, out);
@@ -341,7 +342,7 @@ static void lower(struct lb_verdict *out, enum lb_confidence most, const char *d
 {
     const size_t used = strlen(out->doubt);
 
-    if (out->binds == LB_BINDS_UNKNOWN)
+    if (out->bottleneck == LB_BOTTLENECK_UNKNOWN)
         return;
     out->confidence = weaker(out->confidence, most);
     snprintf(out->doubt + used, sizeof out->doubt - used, "%s%s", used > 0 ? "; " : "", doubt);
@@ -355,11 +356,11 @@ void lb_verdict_agree(const struct lb_shares *each, int count, struct lb_verdict
 
     for (int i = 0; i < count; i++) {
         lb_verdict(&each[i], &one);
-        other += one.binds != out->binds;
+        other += one.bottleneck != out->bottleneck;
     }
     if (other == 0)
         return;
-    snprintf(doubt, sizeof doubt, "%d of %d repeats alone would be judged otherwise", other, count);
+    snprintf(doubt, sizeof doubt, "%d of %d repeats, judged alone, have another bottleneck", other, count);
     lower(out, 2 * other >= count ? LB_CONFIDENCE_LOW : LB_CONFIDENCE_MEDIUM, doubt);
 }
 

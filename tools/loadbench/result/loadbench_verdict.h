@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Stages of the workers, in the order of all lists: STAGE(suffix of the enum lb_binding, member of struct lb_shares,
+/* Stages of the workers, in the order of all lists: STAGE(suffix of the enum lb_bottleneck, member of struct lb_shares,
  * name in the report, whether it is listed even with zero time, what workers do in it). */
 #define LB_STAGES(STAGE)                                                      \
     STAGE(ORDER, order, "order", true, "working out which samples come next") \
@@ -15,8 +15,8 @@
     STAGE(CALL, call, "own transforms", false, "in transforms of your own")   \
     STAGE(CONVERT, convert, "convert", true, "converting")
 
-#define LB_STAGE_SHARE(binding, member, ...) double member;
-#define LB_STAGE_BINDING(binding, ...) LB_BINDS_##binding,
+#define LB_STAGE_SHARE(name, member, ...) double member;
+#define LB_STAGE_BOTTLENECK(name, ...) LB_BOTTLENECK_##name,
 
 /* Shares of time, 0 to 1: of the workers' time (elapsed times workers; inline: elapsed), of the copy thread's and of
  * the consumer's (elapsed). */
@@ -44,29 +44,29 @@ struct lb_shares {
     double throttled; /* share of periods in which the cgroup was throttled */
 };
 
-enum lb_binding {
-    LB_BINDS_CONSUMER,
-    LB_STAGES(LB_STAGE_BINDING) LB_BINDS_MEMORY, /* conversion at the machine's memory bandwidth */
-    LB_BINDS_RING, /* no stage is busy: too few slots, or hand-over costs more than the work */
-    LB_BINDS_COPY,
-    LB_BINDS_PROCESSORS, /* the CPU quota of the cgroup throttles the process */
-    LB_BINDS_UNKNOWN     /* cannot be judged; the text says why */
+enum lb_bottleneck {
+    LB_BOTTLENECK_CONSUMER,
+    LB_STAGES(LB_STAGE_BOTTLENECK) LB_BOTTLENECK_MEMORY, /* conversion at the machine's memory bandwidth */
+    LB_BOTTLENECK_RING, /* no stage is busy: too few slots, or hand-over costs more than the work */
+    LB_BOTTLENECK_COPY,
+    LB_BOTTLENECK_PROCESSORS, /* the CPU quota of the cgroup throttles the process */
+    LB_BOTTLENECK_UNKNOWN     /* cannot be judged; the text says why */
 };
 
 enum lb_confidence { LB_CONFIDENCE_LOW, LB_CONFIDENCE_MEDIUM, LB_CONFIDENCE_HIGH };
 
 struct lb_verdict {
-    enum lb_binding binds;
+    enum lb_bottleneck bottleneck;
     enum lb_confidence confidence; /* low if the kind is unknown */
-    double busy;                   /* busy share of the binding stage, 0 to 1 */
-    bool by_handing_over;          /* the ring binds by hand-over cost, not by too few slots */
+    double busy;                   /* busy share of the bottleneck, 0 to 1 */
+    bool by_handing_over;          /* the bottleneck is the cost of hand-overs, not too few slots */
     char text[640];
     char doubt[200]; /* why the confidence was lowered; "" */
 };
 
 struct lb_quiet;
 
-extern const char *const lb_binding_words[];
+extern const char *const lb_bottleneck_words[];
 extern const char *const lb_confidence_words[]; /* "low", "medium", "high" */
 void lb_verdict(const struct lb_shares *shares, struct lb_verdict *out);
 /* Judges each repeat on its own; if they disagree, the confidence of `out` becomes low. */

@@ -175,8 +175,8 @@ static void print_stage(struct lb_table *table, const char *name, double whole_s
     }
 }
 
-#define PRINT_WORK(binding, member, label, always, ...) \
-    if ((always) || shares.member > 0)                  \
+#define PRINT_WORK(name, member, label, always, ...) \
+    if ((always) || shares.member > 0)               \
         print_stage(table, #member, shares.worker_s, shares.member, -1, "");
 
 static void print_stages(const struct lb_result *result, FILE *to)
@@ -472,7 +472,7 @@ void lb_print_text(const struct lb_result *result, FILE *to)
     print_bounds(result, to);
     lb_result_verdict(result, &verdict);
     fprintf(to, "verdict    %s%s%s", color ? "\033[1m" : "", verdict.text, color ? "\033[0m" : "");
-    if (verdict.binds != LB_BINDS_UNKNOWN)
+    if (verdict.bottleneck != LB_BOTTLENECK_UNKNOWN)
         fprintf(to, " (confidence: %s%s%s)", lb_confidence_words[verdict.confidence], verdict.doubt[0] ? ": " : "",
                 verdict.doubt);
     fputc('\n', to);

@@ -189,7 +189,7 @@ const struct lb_sweep_column lb_sweep_columns[LB_SWEEP_COLUMNS] = {
     {"CPU s/GB", "result.cpu_s_per_gb"},
     {"slots, MB", "result.slot_memory_mb"},
     {"used by others", "result.other_processor_count"},
-    {"binds", NULL},
+    {"bottleneck", NULL},
 };
 
 /* Returns the last part of the key, such as "num_workers", or the whole key if that is ambiguous. */
@@ -209,10 +209,11 @@ static void figure_cell(const json_t *point, int figure, char *out)
 {
     double value;
 
-    if (!lb_sweep_columns[figure].path && strcmp(lb_text_at(point, "verdict.binds"), "unknown") == 0)
+    if (!lb_sweep_columns[figure].path && strcmp(lb_text_at(point, "verdict.bottleneck"), "unknown") == 0)
         snprintf(out, CELL, "unknown"); /* "unknown" has no confidence */
     else if (!lb_sweep_columns[figure].path)
-        snprintf(out, CELL, "%s (%s)", lb_text_at(point, "verdict.binds"), lb_text_at(point, "verdict.confidence"));
+        snprintf(out, CELL, "%s (%s)", lb_text_at(point, "verdict.bottleneck"),
+                 lb_text_at(point, "verdict.confidence"));
     else if (!lb_scalar_at(point, lb_sweep_columns[figure].path, &value) || value < 0) /* negative: unknown */
         return;
     else if (figure == SPREAD && json_integer_value(json_object_get(point, "repeat_count")) < 2)

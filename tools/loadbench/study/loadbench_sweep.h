@@ -8,7 +8,7 @@
 
 enum { LB_SWEEP_KEYS = 6, LB_SWEEP_POINTS = 10000, LB_SWEEP_COLUMNS = 8 };
 
-/* A table column after those of the keys: a number at this path of the point's JSON; NULL: the binding stage. */
+/* A table column after those of the keys: a number at this path of the point's JSON; NULL: the bottleneck. */
 struct lb_sweep_column {
     const char *head, *path;
 };
