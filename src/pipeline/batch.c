@@ -39,9 +39,8 @@ static void let_go(stk_batch *batch)
     stki_core_release(core);
 }
 
-/* Makes the slot wait for the work queued in `stream` so far before it is refilled. Errors are reported by the next
- * call on the device.
- */
+/* The slot is not refilled before the work queued in `stream` so far has finished. Errors are reported by the next call
+ * on the device. */
 static void guard(stk_batch *batch, stk_stream *stream)
 {
     if (is_on_device(batch))
@@ -115,7 +114,10 @@ stk_status stk_batch_origin(const stk_batch *batch, int field, int64_t row, char
     int64_t within;
 
     if (!batch || !path || !record || size < 1)
-        return stki_fail(err, STK_E_BAD_ARG, "%s: found nothing", !batch ? "batch" : !record ? "record" : "path");
+        return stki_fail(err, STK_E_BAD_ARG, "%s",
+                         !batch    ? "batch: found NULL"
+                         : !record ? "record: found NULL"
+                                   : "path: found no buffer");
     if (belongs_to_parent(batch))
         return stki_fail(err, STK_E_FORKED, "this batch belongs to the parent process");
     if (field < 0 || field >= batch->core->plan_count)

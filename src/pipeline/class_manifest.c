@@ -1,6 +1,6 @@
-/* class_manifest.c: names of classes from the manifests of preparation jobs (docs/reference/prep.md). The manifest is
- * the one that the config names for a data set, otherwise NAME.manifest.json next to a file NAME.npy, NAME-00003.tar,
- * NAME.FIELD.npy and so on, if it lists the file with its actual size. */
+/* class_manifest.c: class names from the manifests of preparation jobs (docs/reference/prep.md). Uses the manifest that
+ * the config names for a data set, or else NAME.manifest.json next to a file NAME.npy, NAME-00003.tar, NAME.FIELD.npy
+ * and so on, provided that it lists the file with its actual size. */
 #include "allocate.h"
 #include "core.h"
 #include "dtype.h"
@@ -66,7 +66,8 @@ static const json_t *field_of_file(const json_t *fields, const char *manifest, c
     return NULL;
 }
 
-/* The field with the name of the member, of the file or of the loader's field, or the only one. NULL: none. */
+/* Looks up the field by the name of the member, then by that of the file, then by that of the loader's field; otherwise
+ * uses the only field. NULL: it has no class names. */
 static const json_t *classes_in(const stki_manifest *list, const char *file, const char *member, const char *name)
 {
     const json_t *fields = json_object_get(list->manifest, "fields"), *field = field_named(fields, member);
@@ -89,7 +90,7 @@ static stk_status read_names(const char *path, const json_t *list, stki_classes 
             status = stki_classes_add(out, name, &number, err);
         if (status == STK_OK && number != (int64_t)i)
             status = stki_fail_at(err, STK_E_CORRUPT, (stki_place){path, -1, -1, name ? name : "no text", NULL},
-                                  "classes of a field: expected names that differ");
+                                  "classes of a field: expected distinct names");
     }
     return status;
 }
@@ -126,8 +127,7 @@ static void beside_fini(beside *b)
     stki_free(b->path);
 }
 
-/* Whether there is a manifest STEM.manifest.json that lists the file. Other files of that name are ignored.
- */
+/* Whether there is a manifest STEM.manifest.json that lists the file. Other files of that name are ignored. */
 static stk_status look(beside *b, const char *stem, int length, const char *file, bool *found, stk_error *err)
 {
     char *path = stki_format("%.*s" MANIFEST, length, stem);

@@ -78,7 +78,7 @@ static const stki_option loader_rows[] = {
         "With several data sets and no epoch_length, whether an epoch ends when the first or the last one is exhausted",
         .flags = STKI_BY_VALUE, .need = &needs_datasets, STKI_C(stk_loader_opts, mixture_stop)),
     STKI_STRING(stki_loader_config, bucket_by, NULL,
-                "A ragged field: batches consist of samples of similar length (docs/internals/order.md)",
+                "Name of a ragged field: samples of similar length are batched together (docs/internals/order.md)",
                 .flags = STKI_BY_VALUE, .examples = STKI_EXAMPLES("x", "text"), STKI_C(stk_loader_opts, bucket_by)),
     STKI_INT(stki_loader_config, bucket_window, 100, 1, 1 << 30, "batches",
              "Number of global batches whose samples bucket_by sorts together", .flags = STKI_BY_VALUE,
@@ -272,7 +272,7 @@ static stk_status read_dataset(stki_loader_config *config, const stki_node *root
     if ((status = stki_pair_read(options.pair, &config->pair, err)) != STK_OK)
         return status;
     if (!options.fields)
-        return stki_fail_node(err, dataset ? dataset : root, "dataset.fields is missing: it says which data is loaded");
+        return stki_fail_node(err, dataset ? dataset : root, "dataset.fields is missing: it lists the data to load");
     return stki_config_fields(config, options.fields, &config->fields, &config->field_count, err);
 }
 

@@ -36,7 +36,7 @@ static stk_status check_list(const stki_node *list, stk_error *err)
         if (status == STK_OK)
             status = stki_classes_add(&names, name, &number, err);
         if (status == STK_OK && number != i)
-            status = stki_fail_value(err, list->items[i], "names that differ");
+            status = stki_fail_value(err, list->items[i], "distinct names");
     }
     stki_classes_fini(&names);
     return status;
@@ -99,7 +99,7 @@ stk_status stki_config_classes(stki_loader_config *config, const stki_node *sour
         classes->from != STKI_CLASSES_FILES)
         status = stki_fail_key(
             err, unknown,
-            "has no effect without classes: a list of names or {from: PATH}: sorted has all names that occur");
+            "has no effect without classes, which is a list of names, {from: PATH}, or sorted (all names that occur)");
     if (status == STK_OK && stki_node_get(source, "labels"))
         stki_config_note(config, "%s: labels is now called classes",
                          stki_node_path(stki_node_get(source, "labels"), path, sizeof path));

@@ -1,4 +1,4 @@
-/* config_common.c: what the files of all sections of a config share. */
+/* config_common.c: functions shared by the files that read the sections of a config. */
 #include "config.h"
 #include "error.h"
 

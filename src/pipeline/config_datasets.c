@@ -19,15 +19,15 @@ static const stki_option rows[] = {
                 STKI_C(stk_dataset_opts, name)),
     STKI_DOUBLE(dataset_options, weight, 1, 0, 1e15, "",
                 "Share of the samples of an epoch, relative to the other data sets", .flags = STKI_BY_VALUE),
-    STKI_NODE(dataset_options, fields, "As dataset.fields, with the same names in every data set", .flags = STKI_NAMED,
-              .inner = &stki_field_table),
-    STKI_STRING(dataset_options, manifest, NULL, "As dataset.manifest", .effect = STKI_ON_NOTHING, .flags = STKI_PATH,
-                STKI_C(stk_dataset_opts, manifest)),
-    STKI_NODE(dataset_options, pair, "As dataset.pair", .flags = STKI_BY_VALUE, .inner = &stki_pair_table,
+    STKI_NODE(dataset_options, fields, "Same as dataset.fields; all data sets must have the same field names",
+              .flags = STKI_NAMED, .inner = &stki_field_table),
+    STKI_STRING(dataset_options, manifest, NULL, "Same as dataset.manifest", .effect = STKI_ON_NOTHING,
+                .flags = STKI_PATH, STKI_C(stk_dataset_opts, manifest)),
+    STKI_NODE(dataset_options, pair, "Same as dataset.pair", .flags = STKI_BY_VALUE, .inner = &stki_pair_table,
               .examples = STKI_PAIR_EXAMPLES, STKI_C_PARSED(stk_dataset_opts, pair)),
     STKI_NODE(dataset_options, indices, "A list of sample numbers of this data set: use only these",
               .flags = STKI_BY_VALUE, .examples = STKI_EXAMPLES("[0, 1, 2, 3]", "[3, 1, 0, 2]")),
-    STKI_NODE(dataset_options, on_error, "fail, skip or substitute, instead of loader.on_error",
+    STKI_NODE(dataset_options, on_error, "Overrides loader.on_error for this data set: fail, skip or substitute",
               .effect = STKI_ON_FAILURES, .examples = STKI_EXAMPLES("skip", "substitute")),
 };
 const stki_option_table stki_datasets_table = STKI_OPTION_TABLE("datasets", rows);
@@ -35,8 +35,7 @@ const stki_option_table stki_datasets_table = STKI_OPTION_TABLE("datasets", rows
 static stk_status differs(const stki_field_config *field, const stki_dataset_config *first, const char *what,
                           stk_error *err)
 {
-    return stki_fail_node(err, field->node,
-                          "its %s differs from the one in data set %s: the first data set sets it for all of them",
+    return stki_fail_node(err, field->node, "its %s differs from that in data set %s, which applies to all data sets",
                           what, first->name);
 }
 
@@ -62,7 +61,7 @@ static stk_status check_field(const stki_field_config *field, const stki_field_c
     if (!stki_text_equal(field->source_layout, first->source_layout))
         return differs(field, of, "source.layout", err);
     if (field->views)
-        return stki_fail_key(err, field->views, "views are only given in data set %s", of->name);
+        return stki_fail_key(err, field->views, "views can be set only in the first data set, %s", of->name);
     if (field->pad.padded && !(first->pad.padded && field->pad.to == first->pad.to &&
                                field->pad.truncate == first->pad.truncate && field->pad.value == first->pad.value))
         return differs(field, of, "pad", err);
@@ -112,7 +111,7 @@ static stk_status name_dataset(stki_loader_config *config, stki_dataset_config *
     dataset->name = given;
     for (int d = 0; given && d < number; d++)
         if (strcmp(config->datasets[d].name, given) == 0)
-            return stki_fail_value(err, stki_node_get(dataset->node, "name"), "names that differ");
+            return stki_fail_value(err, stki_node_get(dataset->node, "name"), "distinct names");
     if (given)
         return STK_OK;
     texts = stki_resize(config->texts, (config->text_count + 1) * (int64_t)sizeof *texts);
@@ -145,7 +144,7 @@ static stk_status read_one(stki_loader_config *config, const stki_node *node, in
     if ((status = stki_pair_read(o.pair, &dataset->pair, err)) != STK_OK)
         return status;
     if (!o.fields)
-        return stki_fail_node(err, node, "fields is missing: it says which data is loaded");
+        return stki_fail_node(err, node, "fields is missing: it lists the data to load");
     if (number == 0) { /* the loader owns and frees them */
         status = stki_config_fields(config, o.fields, &config->fields, &config->field_count, err);
         dataset->fields = config->fields;

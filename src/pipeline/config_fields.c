@@ -52,7 +52,8 @@ static const stki_option field_rows[] = {
     STKI_NODE(field_options, synthetic, "Generated data instead of a file: {count, shape, dtype, …}",
               .flags = STKI_GIVEN, .inner = &synthetic_table, .instead_of = "path",
               STKI_C_PARSED(stk_field_opts, synthetic)),
-    STKI_NODE(field_options, source, "What the file does not state, and how it is read: {name: image, layout: nhwc}",
+    STKI_NODE(field_options, source,
+              "Properties that the file does not record, and how to read it: {name: image, layout: nhwc}",
               .inner = &stki_source_table, STKI_C_PARSED(stk_field_opts, source)),
     STKI_STRING(field_options, dtype, NULL, "Dtype of the batch; by default that of the transforms' result",
                 .flags = STKI_BY_VALUE, .examples = STKI_EXAMPLES("float32", "float16")),
@@ -93,7 +94,7 @@ static stk_status read_paths(stki_field_config *field, const stki_node *node, st
     return status;
 }
 
-/* Names are parts of option paths and of "field.part". */
+/* Names occur in the paths of options and in names of tensors, such as "field.part". */
 static bool good_name(const char *name)
 {
     return *name && strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == strlen(name);

@@ -1,7 +1,7 @@
-/* config_opts.c: the C structs as a config document, so that everything is read and checked in one place and error
- * messages are the same: "options: loader.prefetch: found 5000, expected 1 to 1024 slots". The rows of the tables cover
- * most members; the rest is here: lists, dtypes, and members whose zero has a meaning of its own or depends on another.
- */
+/* config_opts.c: writes the C structs into a config document, so that both are checked by the same code and give the
+ * same messages: "options: loader.prefetch: found 5000, expected 1 to 1024 slots". The rows of the option tables cover
+ * most members. This file handles the others: lists, dtypes, and members for which 0 has a special meaning or which
+ * depend on another member. */
 #include "allocate.h"
 #include "config.h"
 #include "error.h"
@@ -112,15 +112,16 @@ static void put_dataset(writer *w, const stk_dataset_opts *first, int64_t index)
     if (!take_element(w, "datasets", "STK_DATASET_OPTS_INIT, the same in all of them", first, index, &d, sizeof d))
         return;
     if ((d.field_count > 0 && !d.fields) || d.index_count < 0 || (d.index_count > 0 && !d.indices)) {
-        w->status =
-            stki_fail(w->err, STK_E_BAD_ARG,
-                      "options: datasets[%lld]: found NULL and a count above 0, or a count below 0", (long long)index);
+        w->status = stki_fail(w->err, STK_E_BAD_ARG,
+                              "options: datasets[%lld]: found a NULL list with a count above 0, or a negative count",
+                              (long long)index);
         return;
     }
     snprintf(where, sizeof where, "datasets.%lld", (long long)index);
     put(w, where, "{}");
     put_members(w, &stki_datasets_table, &d, where);
-    snprintf(weight, sizeof weight, "%.17g", d.weight); /* 0 is not the default */
+    snprintf(weight, sizeof weight, "%.17g",
+             d.weight); /* always written, because 0 is a valid weight and not the default */
     snprintf(path, sizeof path, "%s.weight", where);
     put(w, path, weight);
     snprintf(path, sizeof path, "%s.fields", where);

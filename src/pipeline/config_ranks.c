@@ -1,5 +1,6 @@
-/* config_ranks.c: derives the place of this process among those that read different data from the keys rank,
- * world_size, launcher and replication. Values set both in the config and by a launcher must agree. */
+/* config_ranks.c: derives the rank of this process, among all processes and among the groups that read different data,
+ * from the keys rank, world_size, launcher and replication. Values set both in the config and by a launcher must agree.
+ */
 #include "config.h"
 #include "error.h"
 #include <string.h>
@@ -11,7 +12,7 @@ static stk_status contradiction(const stki_loader_config *config, const stki_nod
     const char *name = config->ranks.source;
 
     return stki_fail_node(err, node ? node : section,
-                          "found %lld, but %s says %lld (%s in the environment): remove it, or set launcher: none",
+                          "found %lld, but %s sets %lld (%s in the environment): remove it, or set launcher: none",
                           (long long)said, name, (long long)launched, variable);
 }
 

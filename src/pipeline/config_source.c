@@ -48,10 +48,10 @@ static const stki_option window_rows[] = {
     STKI_INT(stki_window, dilation, 1, 1, MOST, "samples", "Distance from one sample of a window to the next"),
     STKI_ENUM(stki_window, offsets, fixed, offset_words,
               "Where windows begin: fixed (at multiples of stride), shifted (at multiples of stride from an offset "
-              "that changes per epoch), or random (at as many random places per epoch) (docs/internals/order.md)"),
+              "that changes per epoch), or random (at random places, drawn for each epoch) (docs/internals/order.md)"),
     STKI_STRING(stki_window, group_by, "files",
-                "What windows do not cross: files (folders if each file is a sample), a field (also changes of that "
-                "field's value), or none",
+                "Boundaries that windows do not cross: files (folders if each file is a sample), the name of a field "
+                "(files, and changes of that field's value), or none",
                 .examples = group_examples),
     STKI_ENUM(stki_window, take, first, take_words,
               "For fields without a window, whether to deliver the value of the window's first sample, of its last "
@@ -190,8 +190,8 @@ static stk_status read_window(const stki_node *node, stki_window *window, stki_r
 
 static const stki_source_group field_source;
 
-/* Checks options implemented above the formats, which depend on the kind of samples. Returns what the option requires;
- * NULL: it applies. */
+/* Checks whether an option that is implemented above the formats applies to the kind of samples. Returns what the
+ * option requires; NULL: it applies. */
 static const char *refuses(const stki_option *row, const stki_source *source, const stki_container *container,
                            const stki_member *member)
 {
@@ -233,8 +233,8 @@ static bool says_yes(const stki_node *node)
            !(node->kind == STKI_NODE_SCALAR && (strcmp(node->text, "false") == 0 || strcmp(node->text, "none") == 0));
 }
 
-/* Mutually exclusive options with different meanings. Unlike those listed in instead_of, a later source does not
- * replace an earlier one. */
+/* Rejects mutually exclusive options. Unlike options that are listed in instead_of, an option that is set later does
+ * not replace the other one. */
 static stk_status check_together(const stki_node *map, stk_error *err)
 {
     static const char *const pairs[][2] = {{"documents", "window"},

@@ -83,7 +83,7 @@ static stk_status trial_init(trial *t, stk_error *err)
     t->samples = stki_block_alloc(NULL, samples, 64);
     t->rows = stki_block_alloc(NULL, rows, 64);
     if (!t->samples || !t->rows)
-        return stki_fail_memory(err, samples + rows, "measuring the conversion");
+        return stki_fail_memory(err, samples + rows, "measuring conversions");
     if ((status = ops->alloc_pinned(t->device, pinned_bytes(t), &t->pinned, err)) != STK_OK ||
         (status = ops->alloc(t->device, samples, &t->there_samples, err)) != STK_OK ||
         (status = ops->alloc(t->device, rows, &t->there_rows, err)) != STK_OK ||
@@ -315,7 +315,7 @@ stk_status stki_choose_convert(stki_core *core, stk_error *err)
         return STK_OK;
     candidates = stki_zalloc_array(core->plan_count, sizeof *candidates);
     if (!candidates)
-        return stki_fail_memory(err, core->plan_count * (int64_t)sizeof *candidates, "choosing who converts");
+        return stki_fail_memory(err, core->plan_count * (int64_t)sizeof *candidates, "the choice of loader.convert");
     status = choose(core, candidates, err);
     for (int i = 0; i < core->plan_count; i++)
         stki_convert_destroy(candidates[i].convert);

@@ -83,8 +83,8 @@ static stk_status open_readers(stki_core *core, int source, int number, const st
     return status;
 }
 
-/* In every data set, all fields must have as many samples as its first field, and dtype and shape as in the first data
- * set. */
+/* Checks a field of a data set: its dtype and shape must be those in the first data set, and its number of samples that
+ * of the data set's first field. */
 static stk_status count_source(stki_core *core, int number, bool first_field, const stki_shards *all, int first_shard,
                                const char *field, stk_error *err)
 {
@@ -105,7 +105,7 @@ static stk_status count_source(stki_core *core, int number, bool first_field, co
         source->first = number > 0 ? source[-1].first + source[-1].count : 0;
     } else if (count != source->count) {
         return stki_fail(err, STK_E_MISMATCH,
-                         "data set %s: field %s: found %lld samples, expected %lld as field %s has", source->name,
+                         "data set %s: field %s: found %lld samples, expected %lld, as in field %s", source->name,
                          field, (long long)count, (long long)source->count, core->config->fields[0].name);
     }
     return STK_OK;
@@ -247,8 +247,8 @@ static stk_status open_fields(stki_core *core, stk_error *err)
     return status == STK_OK ? stki_dataset_finish(core->dataset, err) : status;
 }
 
-/* If other fields have no windows in place, or a different number of samples, windows that some readers provide are
- * built from samples instead. */
+/* Opens the fields. If only some of their readers can return windows as samples, or if the fields then differ in their
+ * number of samples, opens them again and builds the windows from samples. */
 static stk_status open_windows(stki_core *core, stk_error *err)
 {
     stk_error first = {0};
@@ -313,7 +313,7 @@ static int64_t free_memory(void)
     return group.free >= 0 && group.free < available ? group.free : available;
 }
 
-/* Returns the memory that readers use to locate their samples, and that of class names. */
+/* Returns the size of the readers' indexes of samples and of the class names. */
 static int64_t held_bytes(const stki_core *core)
 {
     const stki_dataset *dataset = core->dataset;
@@ -351,18 +351,18 @@ static stk_status choose_slots(stki_core *core, stk_error *err)
 
     config->memory_budget = budget;
     if (held > 0)
-        snprintf(more, sizeof more, " in addition to %lld of indexes of samples", (long long)held);
+        snprintf(more, sizeof more, " in addition to %lld for indexes of samples", (long long)held);
     if (config->aside_bytes > 0)
-        snprintf(more + strlen(more), sizeof more - strlen(more), "%s %lld for rows that are encoded",
+        snprintf(more + strlen(more), sizeof more - strlen(more), "%s %lld for encoding rows",
                  held > 0 ? " and" : " in addition to", (long long)config->aside_bytes);
     if (slot_bytes > budget - aside && config->arrange) /* a preparation job, which chooses its batch size itself */
         return stki_fail(
             err, STK_E_LIMIT,
-            "%lld rows are made at a time, which need %lld bytes%s, %s.memory_budget is %lld: raise or remove it",
+            "the %lld rows made at a time need %lld bytes%s, but %s.memory_budget is %lld: raise or remove it",
             (long long)core->max_rows, (long long)slot_bytes, more, config->section, (long long)budget);
     if (slot_bytes > budget - aside)
         return stki_fail(err, STK_E_LIMIT,
-                         "one batch of %lld rows needs %lld bytes%s, loader.memory_budget is %lld: raise it or lower "
+                         "a batch of %lld rows needs %lld bytes%s, but loader.memory_budget is %lld: raise it or lower "
                          "loader.batch_size",
                          (long long)core->max_rows, (long long)slot_bytes, more, (long long)budget);
     if (config->prefetch == 0)
@@ -371,10 +371,11 @@ static stk_status choose_slots(stki_core *core, stk_error *err)
     if (slot_bytes > 0 && slots > (budget - aside) / slot_bytes) {
         slots = (budget - aside) / slot_bytes;
         if (!config->arrange)
-            stki_config_note(
-                config,
-                "loader.prefetch lowered from %lld to %lld: a slot has %lld bytes%s, loader.memory_budget is %lld",
-                (long long)config->prefetch, (long long)slots, (long long)slot_bytes, more, (long long)budget);
+            stki_config_note(config,
+                             "loader.prefetch lowered from %lld to %lld: a slot needs %lld bytes%s, and "
+                             "loader.memory_budget is %lld",
+                             (long long)config->prefetch, (long long)slots, (long long)slot_bytes, more,
+                             (long long)budget);
     }
     config->prefetch = slots;
     core->slot_count = (int)slots;
@@ -458,7 +459,8 @@ static stk_status make_plans(stki_core *core, stk_error *err)
     if (status == STK_OK)
         choose_tiles(core);
     for (int i = 0; i < n && status == STK_OK; i++)
-        stki_log(STKI_LOG_plan, "%s: %s, rows of %lld bytes, %lld rows a tile, %lld parts a row", core->plans[i].name,
+        stki_log(STKI_LOG_plan, "%s: %s, rows of %lld bytes, %lld rows per tile, %lld parts per row",
+                 core->plans[i].name,
                  core->plans[i].convert.count ? stki_convert_name(stki_plan_kernel(&core->plans[i], 0)) : "copy",
                  (long long)core->plans[i].row_bytes, (long long)core->rows_per_tile, (long long)core->tiles_per_row);
     return status;
@@ -548,7 +550,7 @@ static stk_status make_workers(stki_core *core, stk_error *err)
     return STK_OK;
 }
 
-/* Runs the job's `arrange`. The containers are freed afterwards, because they hold the class names. */
+/* Runs the job's `arrange`, then releases the containers. */
 static stk_status arrange(stki_core *core, stk_error *err)
 {
     stki_loader_config *config = core->config;
@@ -570,8 +572,8 @@ static stk_status find_device(stki_core *core, stk_error *err)
     return STK_OK;
 }
 
-/* Without a target device, memory is pinned only on request, for copies that the caller makes: otherwise this would
- * initialize a GPU. */
+/* Without a target device, memory is pinned only if pin_memory is true, for copies that the caller makes, because
+ * looking for a GPU initializes it. */
 static void choose_pinning(stki_core *core)
 {
     stk_device_properties properties = {.struct_size = sizeof properties};
@@ -590,7 +592,7 @@ static void choose_pinning(stki_core *core)
     if (!device && stki_find_device(core->config, "cuda", &device, &err) != STK_OK) {
         snprintf(core->pin_reason, WORDS, "there is no GPU to pin them for: %.180s", err.message);
     } else if (stk_device_get_properties(device, &properties, &err) != STK_OK || !properties.pins) {
-        snprintf(core->pin_reason, WORDS, "%s pins no memory", device->name);
+        snprintf(core->pin_reason, WORDS, "%s cannot pin memory", device->name);
     } else {
         core->pin = device;
         snprintf(core->pin_reason, WORDS, "for copies to %s", device->name);

@@ -1,6 +1,6 @@
 /* core.h: the running part of a loader, shared by the handle, its workers and every lease. It is reference-counted: the
- * handle, each worker thread and each leased batch hold one reference, so that what a worker stuck in a system call, or
- * a batch held after close, still uses remains valid. The last release frees the core.
+ * handle, each worker thread and each leased batch hold one reference. Everything that a worker stuck in a system call
+ * or a batch held after close uses therefore remains valid. The last release frees the core.
  *
  *     loader.c  the public calls          batch.c  queries on a leased batch
  *     core.c    create and destroy        fill.c   positions -> rows: the work of the ring's workers (row_maker.h)
@@ -120,8 +120,8 @@ struct stki_core {
     stki_progress *progress;              /* of the consumer; see progress.h */
     stki_print print;                     /* the lines by which saved positions are compared */
     int worker_count;                     /* number of threads; 0: inline */
-    bool helps;                           /* the consumer may help (help.h), using … */
-    int worker_slots;                     /* … the worker after those of the threads; at least 1 */
+    bool helps;                           /* the consumer may help (help.h) */
+    int worker_slots;                     /* one per thread, at least 1, plus one for a consumer that helps */
     stki_worker *workers;                 /* worker_slots entries */
     int64_t rows_per_tile, tiles_per_row; /* one of the two is 1: a tile is several rows or a part of one */
     bool measures, streams;               /* measures: a field has rows of varying length */

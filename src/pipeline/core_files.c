@@ -29,7 +29,8 @@ stk_status stki_shards_add(stki_shards *all, stki_reader *reader, stk_error *err
 
 /* ---- containers ---- */
 
-/* The array of containers has a power of two of entries, the hash table twice as many: index + 1; 0: free. */
+/* The capacity of the array of containers is a power of two. The hash table has twice as many entries: an index plus 1,
+ * or 0 if the entry is free. */
 static int container_room(int count)
 {
     int room = count > 0 ? 16 : 0;
@@ -371,7 +372,7 @@ static stk_status arrange_container(stki_core *core, const stki_reader_opts *opt
     return status;
 }
 
-/* Folders and lists of images have one name per sample. */
+/* Pairs the samples of containers that have a name for each sample: folders and lists of images. */
 static stk_status pair_samples(stki_core *core, int source, stki_names *first, const stki_reader_opts *opts,
                                const char *field, opening *o, stk_error *err)
 {
@@ -453,8 +454,7 @@ stk_status stki_core_check_partners(const stki_core *core, int source, int numbe
 /* ---- files of one sample ---- */
 
 /* An unreadable file that is a single text sample is an error in that sample, unless it is the only file or no file can
- * be read.
- */
+ * be read. */
 static stk_status open_texts(stki_core *core, const stki_field_config *field, const stki_file_list *list,
                              const stki_reader_opts *opts, stki_shards *all, stk_error *err)
 {

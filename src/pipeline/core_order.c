@@ -14,7 +14,7 @@
 
 enum { MOST_UNITS = 64 /* number of units shuffled together with block_window: auto */ };
 
-/* The order's options and the data that is only needed until it has been made. */
+/* The options of the order, and data that is needed only while the order is being made. */
 typedef struct material {
     stki_order_opts opts;
     stki_units units;
@@ -44,7 +44,8 @@ static void material_free(material *m)
 
 /* ---- windows whose starts are chosen by the order ---- */
 
-/* With windows in place, a window may begin at every sample number. */
+/* Checks that moving windows can be combined with the other fields and options. If readers return windows as samples,
+ * each sample number is a place where a window may begin, so every field needs windows. */
 static stk_status check_moving(const stki_core *core, const material *m, stk_error *err)
 {
     const stki_loader_config *config = core->config;
@@ -56,8 +57,8 @@ static stk_status check_moving(const stki_core *core, const material *m, stk_err
         if (config->fields[i].window.length == 0)
             return stki_fail(
                 err, STK_E_CONFIG,
-                "dataset.fields.%s: it has as many samples as there are places for a window, and no "
-                "source.window of its own; with offsets other than fixed it needs one value for each element",
+                "dataset.fields.%s: found one sample for each place where a window may begin, and no source.window: "
+                "with offsets other than fixed, the field needs source.window, or one sample for each element",
                 config->fields[i].name);
     if (m->one_each && (config->order == STK_ORDER_BLOCK || config->order == STK_ORDER_WEIGHTED))
         return stki_fail(err, STK_E_UNSUPPORTED,
@@ -70,8 +71,8 @@ static stk_status check_moving(const stki_core *core, const material *m, stk_err
     return STK_OK;
 }
 
-/* Implements one window per group; groups too short for a window do not count. Sets the number of groups of each data
- * set. */
+/* Implements one window per group; groups too short for a window are left out. Sets the number of groups of each
+ * data set. */
 static void number_groups(const stki_core *core, material *m)
 {
     int64_t kept = 0;
@@ -384,8 +385,8 @@ static void say_quality(stki_core *core, int64_t global)
     if (!stki_order_measure(core->order, core->dataset->count, global, &core->quality))
         return;
     stki_config_note(core->config,
-                     "order: block mixes %.2f times as well as random: a batch of %lld samples sorted by class holds "
-                     "%.1f different classes instead of %.1f; %s",
+                     "order: block mixes %.2f times as well as random: if the samples were sorted by class, a batch of "
+                     "%lld would have %.1f different classes instead of %.1f; %s",
                      core->quality.quality, (long long)core->quality.batch, core->quality.classes,
                      core->quality.shuffled, better);
 }
@@ -397,8 +398,8 @@ static void say_packing(stki_core *core)
         double filled = stki_token_source_filled(field);
 
         if (filled >= 0)
-            stki_config_note(core->config, "%s: %lld packed windows of %lld, %.1f %% of them filled", field->name,
-                             (long long)core->dataset->count, (long long)field->shape[0], 100 * filled);
+            stki_config_note(core->config, "%s: %lld packed windows of %lld elements, %.1f %% of which are used",
+                             field->name, (long long)core->dataset->count, (long long)field->shape[0], 100 * filled);
     }
 }
 
@@ -468,7 +469,7 @@ stk_status stki_core_make_order(stki_core *core, stk_error *err)
                                                            : STKI_LAST_PARTIAL,
     };
     core->steps = stki_batching_steps(&core->batching);
-    stki_log(STKI_LOG_order, "%lld positions an epoch, %lld steps of %lld rows over %lld ranks",
+    stki_log(STKI_LOG_order, "%lld positions per epoch, %lld steps of %lld rows over %lld ranks",
              (long long)core->batching.length, (long long)core->steps, (long long)global,
              (long long)config->world_size);
     core->max_rows = stki_batching_max_rows(&core->batching);

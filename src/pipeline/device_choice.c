@@ -6,10 +6,11 @@
 
 static stk_status too_few(const stki_ranks *ranks, int count, stk_error *err)
 {
-    return stki_fail(err, STK_E_DEVICE,
-                     "cuda: %s is %lld and %d GPUs are visible, cuda:0 to cuda:%d: start as many processes per machine "
-                     "as it has GPUs, or name the device",
-                     ranks->local_rank_variable, (long long)ranks->local_rank, count, count - 1);
+    return stki_fail(
+        err, STK_E_DEVICE,
+        "cuda: %s is %lld, but %d GPUs are visible, cuda:0 to cuda:%d: start one process per GPU, or name the "
+        "device",
+        ranks->local_rank_variable, (long long)ranks->local_rank, count, count - 1);
 }
 
 stk_status stki_find_device(stki_loader_config *config, const char *name, stk_device **out, stk_error *err)

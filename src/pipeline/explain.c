@@ -36,7 +36,7 @@ static void explain_source(const stki_field_plan *plan, FILE *to)
 
     fprintf(to, LEFT "%s", "from", first->path);
     if (field->shard_count > 1)
-        fprintf(to, " and %d more shards", field->shard_count - 1);
+        fprintf(to, " and %d more shard%s", field->shard_count - 1, field->shard_count > 2 ? "s" : "");
     fprintf(to, " (%s, %s): %" PRId64 " samples of %s %s%s\n", first->ops->format, first->access,
             stki_field_count(field), stk_dtype_name(field->dtype), field->variable ? "at most " : "",
             STKI_SHAPE(field->ndim, field->shape));
@@ -161,7 +161,7 @@ static void explain_field(const stki_core *core, int number, FILE *to)
         fputs(": in f32, 0 to 255, a few lines at a time\n", to);
     explain_arithmetic(sample, to);
     if (names_of(plan, is_late, to))
-        fputs(": of the finished row\n", to);
+        fputs(": applied to the finished row\n", to);
     if (plan->maker->explain)
         plan->maker->explain(plan, to);
     if (sample->convert.count)
@@ -170,11 +170,11 @@ static void explain_field(const stki_core *core, int number, FILE *to)
         fprintf(to, LEFT "%s\n", "on device", plan->device.kernel);
     explain_passes(sample, to);
     if (plan->rows->has_shapes) {
-        fprintf(to, LEFT "%s of %s, each with its own shape, at most %s a row\n", "to", stk_dtype_name(form.dtype),
+        fprintf(to, LEFT "%s of %s, each with its own shape, at most %s per row\n", "to", stk_dtype_name(form.dtype),
                 stki_layout_name(form.layout), SIZE(form.row_bytes));
         return;
     }
-    fprintf(to, LEFT "%s%s %s%s%s, %s a row\n", "to", plan->rows->measured ? "at most " : "",
+    fprintf(to, LEFT "%s%s %s%s%s, %s per row\n", "to", plan->rows->measured ? "at most " : "",
             stk_dtype_name(form.dtype), STKI_SHAPE(plan->ndim, form.shape), form.layout ? " " : "",
             stki_layout_name(form.layout), SIZE(form.row_bytes));
 }
@@ -188,11 +188,11 @@ static void explain_order(const stki_core *core, FILE *to)
     char buffer[160];
     const char *obstacle;
 
-    fprintf(to, "order\n" LEFT "%s, seed %" PRId64 ", %" PRId64 " positions an epoch\n", "order",
+    fprintf(to, "order\n" LEFT "%s, seed %" PRId64 ", %" PRId64 " positions per epoch\n", "order",
             stki_config_words("order")[config->order], config->seed, b->length);
     fprintf(to,
-            LEFT "%" PRId64 " rows a step over %" PRId64 " rank%s; this one is %" PRId64 " and gets at most %" PRId64
-                 "; %" PRId64 " steps an epoch, last batch %s\n",
+            LEFT "%" PRId64 " rows per step over %" PRId64 " rank%s; this one is %" PRId64 " and gets at most %" PRId64
+                 "; %" PRId64 " steps per epoch, last batch %s\n",
             "batches", b->global_batch, b->world_size, b->world_size > 1 ? "s" : "", b->rank, core->max_rows,
             core->steps, stki_config_words("last_batch")[b->last]);
     if (core->dataset->windows)

@@ -13,9 +13,9 @@ struct stki_failure {
     struct stki_failure *next; /* next one in the batch, ordered by row */
     int64_t row, sample, position;
     int32_t source;
-    bool with_partner;     /* the failed sample is the row's mixing partner, given by the next two members; */
-    int64_t failed_sample; /* otherwise the row's own sample */
-    int32_t failed_source; /* the data set whose on_error applies */
+    bool with_partner;     /* the sample of the row's mixing partner failed, not its own */
+    int64_t failed_sample; /* the sample that failed */
+    int32_t failed_source; /* its data set, whose on_error applies */
     bool settled;          /* it does not end the run (it was skipped or replaced) */
     bool padding;          /* the row is padding, and not counted */
     int64_t substitute;    /* the replacement sample; -1: none */
@@ -40,8 +40,7 @@ void stki_failed_settle(struct stki_worker *worker, bool last_phase);
 /* The largest number of `rows` samples whose share does not exceed `fraction`. */
 int64_t stki_failed_most(double fraction, int64_t rows);
 /* Fails with STK_E_LIMIT; the message has the number of failed samples, the number that `key` allows and the last
- * error.
- */
+ * error. */
 stk_status stki_failed_over(const stk_error *last, int64_t count, const char *allowed, const char *key, stk_error *err);
 
 /* failed.c: counts and lists the batch's failures and adds them to the totals of its step. Fails if the budget is

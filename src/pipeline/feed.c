@@ -74,7 +74,7 @@ static int describe_parts(const stki_feed *feed, stki_prefetch_part *parts, int6
 
 /* ---- upstream: the ring ---- */
 
-/* Without the fields, a slot's memory is small: a few dozen bytes per row. */
+/* Copies a batch without the tensors that precede layout.rest in the slot. */
 static void copy_facts(const stki_slot_layout *layout, stk_batch *to, const stk_batch *from)
 {
     to->epoch = from->epoch;
@@ -279,7 +279,7 @@ stk_status stki_feed_create(stki_core *core, stki_feed **out, stk_error *err)
     stk_status status;
 
     if (!feed)
-        return stki_fail_memory(err, sizeof *feed, "the way to a device");
+        return stki_fail_memory(err, sizeof *feed, "the feed to a device");
     feed->core = core;
     *out = feed; /* the core destroys it */
     core->destroy_feed = destroy;

@@ -293,7 +293,7 @@ static const char *spelled_otherwise(const stki_classes *names, const char *name
     return NULL;
 }
 
-/* The path of the sample's own file in a folder, otherwise of the shard, with the position in `where`. stki_free. */
+/* The path of the sample's own file if its container names the samples, otherwise the path of the shard. stki_free. */
 static char *path_of(const stki_class_shard *shard, int64_t sample)
 {
     const stki_container *container = shard->container;
@@ -322,8 +322,8 @@ static stk_status fail_unknown(const settling *s, const stki_class_shard *shard,
         stki_reader_where(shard->texts, sample, where);
     stki_fail_at(
         err, STK_E_MISMATCH, (stki_place){path, sample, -1, NULL, NULL},
-        "%sclass: found %.80s, expected %s; unknown_class: skip leaves such samples out, and a number is given "
-        "to them",
+        "%sclass: found %.80s, expected %s; set unknown_class to skip to leave out such samples, or to a number "
+        "to use as their class",
         where, name, expected);
     if (err) {
         stki_text(err->found, sizeof err->found, "%s", name);
@@ -431,7 +431,7 @@ static void say_unknown(const settling *s)
                          s->unknown.count == 1 ? "" : "es", names, s->unknown.count > NAMES_SHOWN ? ", …" : "");
     else
         stki_config_note(s->core->config,
-                         "%s: %" PRId64 " sample%s of %" PRId64 " class%s (%s%s) that source.classes does not have get "
+                         "%s: %" PRId64 " sample%s of %" PRId64 " class%s (%s%s) that are not in source.classes get "
                          "the number %" PRId64,
                          s->config->name, s->renamed, s->renamed == 1 ? "" : "s", s->unknown.count,
                          s->unknown.count == 1 ? "" : "es", names, s->unknown.count > NAMES_SHOWN ? ", …" : "",
@@ -479,8 +479,8 @@ static stk_status check_plain(const settling *s, const stki_reader *reader, stk_
             status = stki_fail_at(err, STK_E_MISMATCH,
                                   (stki_place){stki_reader_path(reader, i, path), i, -1, STKI_TEXT("%.17g", number),
                                                STKI_TEXT("0 to %" PRId64 ", a class of the table", count - 1)},
-                                  "field %s has numbers here and names of %" PRId64
-                                  " classes in other files, which are not renumbered",
+                                  "field %s has numbers here, which are not renumbered, and names of %" PRId64
+                                  " classes in other files",
                                   s->config->name, count);
     }
     stki_scratch_fini(&scratch);
@@ -499,8 +499,8 @@ static stk_status check_all_plain(const settling *s, const bool *plain, stk_erro
         }
     if (status == STK_OK && first)
         stki_config_note(s->core->config,
-                         "%s: the numbers of %s have no names and are kept, but other files have names: "
-                         "are its classes numbered 0: %.40s%s%.40s (%s)?",
+                         "%s: the numbers of %s have no names and are kept, but other files have names: check that its "
+                         "classes are numbered 0: %.40s%s%.40s (%s)",
                          s->config->name, first, stki_classes_name(&s->classes->names, 0),
                          s->classes->names.count > 1 ? ", 1: " : "",
                          s->classes->names.count > 1 ? stki_classes_name(&s->classes->names, 1) : "",
@@ -537,8 +537,8 @@ static stk_status use_manifests(settling *s, stk_error *err)
             err, STK_E_MISMATCH,
             (stki_place){origin, -1, -1, STKI_TEXT("class %" PRId64 ": %s", i, stki_classes_name(&found, i)),
                          i < classes->names.count ? stki_classes_name(&classes->names, i) : "no such class"},
-            "field %s has files with other numbers of classes (%s); set source: {classes: {from: …}} to this manifest "
-            "for files with names",
+            "other files of field %s number the classes differently (%s); for files with names, set source: "
+            "{classes: {from: …}} to this manifest",
             s->config->name, classes->origin);
     if (status == STK_OK && plain && classes->names.count > 0)
         status = check_all_plain(s, plain, err);
@@ -619,7 +619,7 @@ static stk_status narrow(const stki_core *core, int64_t first, int64_t count, in
     *list_count = n;
     return n > 0 || core->config->allow_empty
                ? STK_OK
-               : stki_fail(err, STK_E_EMPTY, "unknown_class: skip removes all of the %" PRId64 " samples", before);
+               : stki_fail(err, STK_E_EMPTY, "unknown_class: skip removes all %" PRId64 " samples", before);
 }
 
 stk_status stki_classes_leave_out(stki_core *core, stk_error *err)
@@ -676,12 +676,12 @@ stk_status stki_classes_check_rows(const stki_core *core, int field, stk_error *
     if (core->classes[field].assigned && unknown != STKI_UNKNOWN_ERROR && unknown != STKI_UNKNOWN_SKIP &&
         !holds(plan->dtype, unknown))
         return stki_fail(err, STK_E_CONFIG,
-                         "dataset.fields.%s.source.unknown_class: found %" PRId64 ", which %s does not hold",
+                         "dataset.fields.%s.source.unknown_class: found %" PRId64 ", which %s cannot represent",
                          config->name, unknown, stk_dtype_name(plan->dtype));
     /* If a floating-point type represents a number and the next smaller one exactly, it represents all smaller ones. */
     if (!holds(plan->dtype, count - 1) || (count > 1 && !holds(plan->dtype, count - 2)))
         return stki_fail(err, STK_E_CONFIG,
-                         "dataset.fields.%s.dtype: found %s, expected a type that holds the numbers of %" PRId64
+                         "dataset.fields.%s.dtype: found %s, expected a type that can represent the numbers of %" PRId64
                          " classes, 0 to %" PRId64,
                          config->name, stk_dtype_name(plan->dtype), count, count - 1);
     return STK_OK;

@@ -27,8 +27,8 @@ typedef struct stki_class_shard {
     int64_t *numbers;          /* indices into `names`; owned by the storage that the shard's reader retains */
     int64_t count;             /* number of labels */
     char *path;                /* for messages */
-    stki_reader *texts;        /* the reader of the label texts, for messages; NULL: class folders, … */
-    stki_container *container; /* … whose container has the samples' file names; NULL: texts */
+    stki_reader *texts;        /* reads the labels if they are texts, for messages; otherwise NULL */
+    stki_container *container; /* has the file names of the samples, for messages; NULL if the labels are texts */
 } stki_class_shard;
 
 /* The shards of a field while its files are opened. Starts as {0}. */

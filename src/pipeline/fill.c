@@ -62,7 +62,7 @@ static int64_t begin(void *context, stki_ring_slot *slot, int number)
     batch->rows = rows.rows;
     batch->valid = rows.valid;
     for (int64_t r = 0; r < rows.rows && status == STK_OK;) {
-        /* Padding wraps around the epoch's end, so it is evaluated in pieces. */
+        /* Padding wraps around the end of the epoch, so the rows are evaluated in two or more runs. */
         int64_t first = (rows.first + r) % core->batching.length, n = core->batching.length - first;
 
         n = n < rows.rows - r ? n : rows.rows - r;

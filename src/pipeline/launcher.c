@@ -39,7 +39,7 @@ static stk_status read_number(const char *name, int64_t least, int64_t *out, stk
     value = strtoll(text, &end, 10);
     if (*end || errno || value < least)
         return stki_fail(err, STK_E_CONFIG,
-                         "%s in the environment: found \"%s\", expected a number from %lld; loader.launcher: none "
+                         "%s in the environment: found \"%s\", expected %lld or more; loader.launcher: none "
                          "ignores the environment",
                          name, text, (long long)least);
     *out = value;
@@ -92,8 +92,8 @@ stk_status stki_launch_find(stki_launcher_ranks *out, stk_error *err)
 /* "127.0.0.1", "localhost", "::1". */
 static bool is_loopback(const char *address)
 {
-    return address && (strncmp(address, "127.", 4) == 0 || strcmp(address, "localhost") == 0 ||
-                       strcmp(address, "::1") == 0);
+    return address &&
+           (strncmp(address, "127.", 4) == 0 || strcmp(address, "localhost") == 0 || strcmp(address, "::1") == 0);
 }
 
 stk_status stki_ranks_complete(stki_ranks *ranks, stk_error *err)
@@ -115,12 +115,11 @@ stk_status stki_ranks_replicate(stki_ranks *ranks, int64_t replication, int64_t 
     int64_t groups = ranks->world_size / replication;
 
     if (ranks->world_size % replication != 0 || groups % blocks != 0)
-        return stki_fail(
-            err, STK_E_CONFIG,
-            "loader.replication: found %lld rank%s in %lld block%s of groups of %lld, expected a number of "
-            "ranks that %lld divides",
-            (long long)ranks->world_size, ranks->world_size == 1 ? "" : "s", (long long)blocks, blocks == 1 ? "" : "s",
-            (long long)replication, (long long)replication * blocks);
+        return stki_fail(err, STK_E_CONFIG,
+                         "loader.replication: found %lld rank%s in %lld block%s of groups of %lld, expected a "
+                         "multiple of %lld ranks",
+                         (long long)ranks->world_size, ranks->world_size == 1 ? "" : "s", (long long)blocks,
+                         blocks == 1 ? "" : "s", (long long)replication, (long long)replication * blocks);
     ranks->data_world_size = groups / blocks;
     ranks->data_rank = ranks->rank / replication % ranks->data_world_size;
     return STK_OK;

@@ -28,11 +28,10 @@ typedef struct stki_ranks {
     const char *source;                 /* "torchrun", …, "options" or "alone" */
 } stki_ranks;
 
-/* Reads more of torch.distributed's variables, because the launcher of Lightning and programs that start their own
- * processes set no RANK or no LOCAL_WORLD_SIZE. LOCAL_RANK is the rank on this machine, but only where no launcher was
- * found, because that has a variable of its own for it, set or not. If local_size is unknown and the address at which
- * the ranks meet (MASTER_ADDR) is the loopback address, all ranks are on this machine. STK_E_CONFIG: LOCAL_RANK is not
- * a number. */
+/* Fills in unknown members from other variables of torch.distributed, because Lightning's launcher and programs that
+ * start their own processes do not set RANK or LOCAL_WORLD_SIZE. If no launcher was found, local_rank is LOCAL_RANK;
+ * a launcher has its own variable for that. If local_size is unknown and MASTER_ADDR, the address at which the ranks
+ * meet, is a loopback address, all ranks are on this machine. STK_E_CONFIG: LOCAL_RANK is not a number. */
 stk_status stki_ranks_complete(stki_ranks *ranks, stk_error *err);
 
 /* Each run of `replication` adjacent ranks reads the same data (tensor parallel), and so do the ranks at the same place

@@ -2,8 +2,8 @@
  * one call of a kernel converts many of them; if the file is mapped, nothing is read before that. There are three
  * makers:
  *
- *     plain    all rows show the same part of their samples: one address a row, one conversion for all
- *     placed   each row has its own placing (random crops and flips): an address and a conversion a row
+ *     plain    all rows show the same part of their samples: one address per row, one conversion for all
+ *     placed   each row has its own placing (random crops and flips): an address and a conversion per row
  *     erased   part of each row is erased while the row is in the cache: one row at a time
  *
  * Plain and placed share the source of their loops, which is compiled for each (`random` is a constant).
@@ -26,9 +26,9 @@ static stk_status draw_placing(const stki_field_plan *plan, const stki_occasion 
                                NULL, occasion, out, err);
 }
 
-/* Adds a row to the worker's list: the address of its element 0, 0, … and its conversion. False: it must be made in a
- * block. Rows of a list without their own placings share conversion and strides, so the first one determines where in a
- * sample a row begins. */
+/* Adds a row to the worker's list: the address of its element 0, 0, … and its conversion. False: the row must be made
+ * by itself. If placings are not random, all rows of a list share conversion and strides, so the offset of a row in its
+ * sample is computed only for the first one. */
 static inline bool list_row(stki_worker *worker, const stki_field_plan *plan, int64_t row, int shard,
                             const char *address, int64_t n, const bool random, int64_t *offset)
 {

@@ -99,7 +99,7 @@ static void copy(stki_worker *worker, const stki_field_plan *plan, const stki_re
         stki_fail_at(&error, STK_E_CORRUPT,
                      (stki_place){stki_reader_path(shard, within, path), within, -1,
                                   STKI_TEXT("%lld", (long long)sample->shape[0]),
-                                  STKI_TEXT("%lld as its index says", (long long)length)},
+                                  STKI_TEXT("%lld, as in its index", (long long)length)},
                      "%s: length of the sample", plan->name);
         stki_read_fails(worker, shard, within, row, &error);
         return;

@@ -103,7 +103,7 @@ static stk_status check_measured(const stk_batch *batch, const stki_field_plan *
     return stki_fail_at(err, STK_E_CORRUPT,
                         (stki_place){stki_reader_path(shard, within, path), within, -1,
                                      STKI_SHAPE(STKI_IMAGE_AXES, resampler->row_shape),
-                                     STKI_TEXT("%s as a moment ago", STKI_SHAPE(STKI_IMAGE_AXES, measured))},
+                                     STKI_TEXT("%s, as measured before", STKI_SHAPE(STKI_IMAGE_AXES, measured))},
                         "%s: shape of the sample's row", plan->name);
 }
 

@@ -28,7 +28,7 @@ static stki_making_of of_partner(const stk_batch *batch, int64_t row, bool itsel
     return (stki_making_of){partner->sample, {batch->draw_key, partner->draw}, to, row + itself};
 }
 
-/* Rounds one f32 row into the batch, or its share plus the partner's rest. */
+/* Rounds the f32 row `a`, or the weighted sum of `a` and `b`, into the batch. */
 static void store_mixed(const stki_field_plan *plan, const stki_mixing *mixing, const float *a, const float *b,
                         char *row)
 {

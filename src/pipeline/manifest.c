@@ -13,7 +13,7 @@
 static stk_status corrupt(const char *path, const char *what, stk_error *err)
 {
     return stki_fail_at(err, STK_E_CORRUPT, (stki_place){path, -1, -1, NULL, NULL},
-                        "no manifest of a preparation job: %s", what);
+                        "not the manifest of a preparation job: %s", what);
 }
 
 /* Sets the path of a listed file, which is relative to the manifest. Names that lead out of its folder are rejected. */
@@ -95,11 +95,10 @@ stk_status stki_manifest_open(const char *path, stki_manifest *out, stk_error *e
     if (!file || fstat(fileno(file), &facts) != 0)
         status = stki_fail_errno(err, errno, path, "cannot open the manifest");
     else if (!S_ISREG(facts.st_mode))
-        status =
-            stki_fail(err, STK_E_CORRUPT, "%s: found no regular file, expected a manifest, NAME.manifest.json", path);
+        status = stki_fail(err, STK_E_CORRUPT, "%s: not a regular file, expected a manifest, NAME.manifest.json", path);
     else if (!(out->manifest = json_loadf(file, JSON_REJECT_DUPLICATES, &json_error)))
-        status = stki_fail_at(err, STK_E_CORRUPT, (stki_place){path, json_error.line, -1, NULL, NULL}, "no JSON: %s",
-                              json_error.text);
+        status = stki_fail_at(err, STK_E_CORRUPT, (stki_place){path, json_error.line, -1, NULL, NULL},
+                              "invalid JSON: %s", json_error.text);
     else
         status = read_files(out, err);
     if (file)
@@ -188,6 +187,6 @@ stk_status stki_manifest_has(const stki_manifest *list, const char *path, stk_er
             if ((strcmp(base_name(list->files[i].name), base_name(path)) == 0) != links &&
                 stki_stamp_is_of(&file, list->files[i].path))
                 return STK_OK;
-    return stki_fail(err, STK_E_MISMATCH, "%s: none of the %d file%s that %s lists (%s%s)", path, list->count,
+    return stki_fail(err, STK_E_MISMATCH, "%s: not one of the %d file%s that %s lists (%s%s)", path, list->count,
                      list->count == 1 ? "" : "s", list->path, list->files[0].name, list->count > 1 ? ", …" : "");
 }

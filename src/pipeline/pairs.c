@@ -55,7 +55,7 @@ stk_status stki_pair_read(const stki_node *node, stki_pair_config *out, stk_erro
         return status;
     out->by = (enum stki_pair_by)options.by;
     if (options.strip && out->by == STKI_PAIR_BY_POSITION)
-        return stki_fail_key(err, options.strip, "found it with by: position, which does not compare names");
+        return stki_fail_key(err, options.strip, "has no effect with by: position, which does not compare names");
     return options.strip ? read_strip(options.strip, out, err) : STK_OK;
 }
 
@@ -342,8 +342,8 @@ static const char *name_of(const stki_names *names, int64_t index, char buffer[M
     return (int64_t)strlen(full) > part->folder ? full + part->folder : full;
 }
 
-#define ADVICE                                                                                                      \
-    " (dataset.pair: {strip: [_mask]} compares names without such an end, pair: position takes all files in their " \
+#define ADVICE                                                                                                  \
+    " (dataset.pair: {strip: [_mask]} ignores such suffixes of names, pair: position pairs all files in their " \
     "order)"
 
 static stk_status check_unique(const pairing *p, const stki_names *names, int64_t from, const sorted *s, stk_error *err)

@@ -151,7 +151,7 @@ static stk_status compare_numbers(const stk_loader *loader, const stki_state *st
     } numbers[] = {
         {STKI_STATE_SEED, "seed (loader.seed)", state->seed, mine->seed},
         {STKI_STATE_ORDER_VERSION, "version of the orders", state->order_version, mine->order_version},
-        {STKI_STATE_POSITIONS, "number of samples an epoch", state->positions, mine->positions},
+        {STKI_STATE_POSITIONS, "number of samples per epoch", state->positions, mine->positions},
         {STKI_STATE_GLOBAL_BATCH, "global batch (loader.global_batch_size)", state->global_batch, mine->global_batch},
     };
     stk_status status = STK_OK;
@@ -307,7 +307,7 @@ static stki_totals totals_of(const stki_core *core, const stki_state *state, int
     if (!(state->parts & STKI_STATE_OWN))
         return totals;
     if (state->rank != core->batching.rank || state->world_size != core->batching.world_size) {
-        stki_log(STKI_LOG_order, "the digest of rank %lld of %lld does not belong to this rank: it starts again",
+        stki_log(STKI_LOG_order, "the saved digest belongs to rank %lld of %lld, so this rank begins a new one",
                  (long long)state->rank, (long long)state->world_size);
         return totals;
     }

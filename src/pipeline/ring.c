@@ -498,7 +498,7 @@ static bool tiles_are_short(const stki_ring *ring)
     return ns > 0 && ns < ring->help.longest_ns;
 }
 
-/* Under the lock, which is released meanwhile. */
+/* Under the lock, which is released during the callback. */
 static bool may_help(stki_ring *ring)
 {
     bool may;

@@ -46,12 +46,13 @@ stk_status stki_window_of(const stki_loader_config *config, const stki_window **
             first_in = first ? first_in : d;
             first = first ? first : field;
             if (!same_window(&field->window, &first->window))
-                return stki_fail(err, STK_E_CONFIG,
-                                 "%s%s%sfield %s: its source.window differs from that of %s%s%sfield %s; all windows "
-                                 "of a loader have one length, stride, dilation, offsets, group_by and take",
-                                 several ? "data set " : "", several ? config->datasets[d].name : "",
-                                 several ? ": " : "", field->name, several ? "data set " : "",
-                                 several ? config->datasets[first_in].name : "", several ? ", " : "", first->name);
+                return stki_fail(
+                    err, STK_E_CONFIG,
+                    "%s%s%sfield %s: its source.window differs from that of %s%s%sfield %s; all windows of a "
+                    "loader must have the same length, stride, dilation, offsets, group_by and take",
+                    several ? "data set " : "", several ? config->datasets[d].name : "", several ? ": " : "",
+                    field->name, several ? "data set " : "", several ? config->datasets[first_in].name : "",
+                    several ? ", " : "", first->name);
         }
     }
     *out = first ? &first->window : NULL;
@@ -392,9 +393,8 @@ void stki_window_leaks(stki_core *core)
         return;
     span = stki_window_span(window->length, window->dilation);
     if (span > stki_window_step(window))
-        stki_config_note(
-            core->config,
-            "loader.split: windows of %" PRId64 " samples, %" PRId64
-            " apart, overlap, so that train holds most samples of val; method: contiguous keeps them apart",
-            span, stki_window_step(window));
+        stki_config_note(core->config,
+                         "loader.split: windows of %" PRId64 " samples, %" PRId64
+                         " apart, overlap, so most samples of val are also in train; method: contiguous avoids that",
+                         span, stki_window_step(window));
 }

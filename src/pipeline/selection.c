@@ -43,7 +43,7 @@ typedef struct keys {
     int64_t first;
     const stki_split_config *split;
     const int64_t *numbers;  /* as in stki_split_groups */
-    const uint8_t *divided;  /* a flag per sample, set if it takes part in the split; NULL: all do */
+    const uint8_t *divided;  /* one flag per sample, set if the split divides it; NULL: it divides all */
     const stki_field *field; /* NULL: the key is the sample number */
     bool path;
     stki_scratch scratch;
@@ -138,7 +138,7 @@ static int64_t divided_in(const uint8_t *divided, int64_t begin, int64_t end)
     return count;
 }
 
-/* Flags the samples in the list. Numbers out of range are left to list(). */
+/* Flags the samples in the list. list() reports numbers out of range. */
 static stk_status mark_divided(const int64_t *indices, int64_t index_count, int64_t count, uint8_t **out,
                                stk_error *err)
 {
@@ -300,7 +300,7 @@ static stk_status wrong_count(const char *file, int64_t found, int64_t expected,
     return stki_fail_at(
         err, STK_E_MISMATCH,
         (stki_place){file, -1, -1, STKI_TEXT("%" PRId64, found), STKI_TEXT("%" PRId64 ", one per sample", expected)},
-        "loader.weights: numbers");
+        "loader.weights: number of values");
 }
 
 /* Allocates one weight per sample. */

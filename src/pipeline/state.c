@@ -46,8 +46,8 @@ static int find_section(const char *name, size_t length)
     return -1;
 }
 
-/* The section with the name of the line, otherwise with the innermost matching component of "dataset.fields.NAME.source
- * (csv)". */
+/* The section that has the name of the line, or else the name of the last component that matches a section: "source" of
+ * "dataset.fields.NAME.source (csv)". */
 static int section_of(const stki_printed *line)
 {
     int found = line->failure ? STKI_STATE_FAILURES : find_section(line->name, strlen(line->name));
@@ -152,7 +152,7 @@ static stk_status check(const stki_state *state, stk_error *err)
     if (state->epoch_failed < 0 || state->epoch_failed > state->failed || state->failed > MOST_FAILED)
         return damaged(err, "failed samples, and those of this epoch",
                        STKI_TEXT("%" PRId64 ", %" PRId64, state->failed, state->epoch_failed),
-                       "the second at most equal to the first");
+                       "the second not greater than the first");
     if (state->epoch_left_out < 0 ||
         state->epoch_left_out > MOST_FAILED) /* not limited by the number of failed samples, because mixed rows are lost
                                                 with their partners */
@@ -247,8 +247,9 @@ static const stki_option rows[] = {
     STKI_NODE(text_state, options, "Lines PATH=VALUE of the options that determine the samples"),
     STKI_NODE(text_state, failure_options, "Lines of the options that determine which samples fail"),
     STKI_STRING(text_state, dataset, NULL, "Version 1: fingerprint of the data set"),
-    STKI_STRING(text_state, order_fingerprint, NULL, "Version 1: of what else the order depends on"),
-    STKI_STRING(text_state, transforms, NULL, "Version 1: of the transforms"),
+    STKI_STRING(text_state, order_fingerprint, NULL,
+                "Version 1: fingerprint of everything else that the order depends on"),
+    STKI_STRING(text_state, transforms, NULL, "Version 1: fingerprint of the transforms"),
     STKI_INT(text_state, rank, 0, 0, UINT32_MAX, "", "Rank to which the following keys belong"),
     STKI_INT(text_state, world_size, 1, 1, UINT32_MAX, "", "Number of ranks"),
     STKI_NODE(text_state, digest_kind, "loader.digest"),

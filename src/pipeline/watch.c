@@ -92,7 +92,7 @@ static void ask(stki_worker *worker)
             now = stki_now_ns();
         }
     }
-    for (int i = 0; i < watch->count; i++) /* after the checks, because it is none: it would count as spent on them */
+    for (int i = 0; i < watch->count; i++) /* after the checks, whose time is limited: closing files does not count */
         if (!watch->used[i].reader->file)
             stki_file_close(watch->used[i].file);
     watch->count = 0;

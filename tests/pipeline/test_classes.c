@@ -490,7 +490,7 @@ static void test_refused(void **state)
         stk_status status;
     } cases[] = {
         {"[]", "a list of names", STK_E_CONFIG},
-        {"[dog, dog]", "names that differ", STK_E_CONFIG},
+        {"[dog, dog]", "distinct names", STK_E_CONFIG},
         {"[[dog]]", "classes.0", STK_E_CONFIG},
         {"{}", "from is missing", STK_E_CONFIG},
         {"{of: x}", "unknown key", STK_E_CONFIG},

@@ -177,7 +177,7 @@ static void mixture_refused(void **state)
         "{datasets: [{fields: {x: {path: web.npy}}}, {fields: {x: {path: code.npy}}}], loader: {order: block}}");
     refuse_text(STK_E_CONFIG, "both dataset and datasets",
                 "{dataset: {fields: {x: {path: web.npy}}}, datasets: [{fields: {x: {path: web.npy}}}]}");
-    refuse_text(STK_E_CONFIG, "names that differ",
+    refuse_text(STK_E_CONFIG, "distinct names",
                 "{datasets: [{name: a, fields: {x: {path: web.npy}}}, {name: a, fields: {x: {path: code.npy}}}]}");
     refuse_text(STK_E_MISMATCH, "data set b: field y",
                 TWO("x: {path: web.npy}, y: {path: web.npy}", "x: {path: code.npy}, y: {path: web.npy}", ""));

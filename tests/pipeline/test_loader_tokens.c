@@ -486,7 +486,8 @@ static void packing_says_how_full_windows_are(void **state)
     write_shard("three.bin", 1, 12); /* one document of 12 tokens, in windows of 8 */
     loader = open_text("{dataset: {fields: {t: {path: three.bin, source: {documents: {begin: 999}, pack: 8}}}}}");
     for (int i = 0; i < stk_loader_note_count(loader); i++)
-        noted = noted || strstr(stk_loader_note(loader, i), "t: 2 packed windows of 8, 75.0 % of them filled");
+        noted =
+            noted || strstr(stk_loader_note(loader, i), "t: 2 packed windows of 8 elements, 75.0 % of which are used");
     assert_true(noted);
     stk_loader_destroy(loader);
 }

@@ -612,7 +612,7 @@ static void test_a_shape_that_changes(void **state)
     config->wrap_context = &images;
     assert_ok(stki_loader_open_config(config, &loader, &err));
     assert_status(stk_loader_next(loader, &batch, &err), STK_E_CORRUPT);
-    assert_says("as a moment ago");
+    assert_says("as measured before");
     stk_loader_destroy(loader);
 }
 

@@ -349,7 +349,7 @@ static void test_refused(void **state)
         {"name: class, dtype: f64", STK_E_CORRUPT, "a number"},
         {"name: label, dtype: f32", STK_E_MISMATCH, "the field's dtype casts"},
         {"name: class, classes: [cat, dog]", STK_E_MISMATCH, "of the 2 of source.classes"},
-        {"name: class, classes: [cat, cat]", STK_E_CONFIG, "names that differ"},
+        {"name: class, classes: [cat, cat]", STK_E_CONFIG, "distinct names"},
         {"name: class, classes: all", STK_E_CONFIG, "sorted"},
         {"name: class, classes: sorted, files: bytes", STK_E_CONFIG, "files"},
         {"name: path, files: images", STK_E_NOT_FOUND, "images/000.jpg"},

@@ -208,7 +208,7 @@ static void test_budget(void **state)
     snprintf(out, sizeof out, "%s", stkt_path("out.tar"));
     for (int png = 0; png < 2; png++) {
         const char *encode = png ? "fields: {image: {encode: png}}" : "";
-        const char *said = png ? "for rows that are encoded, prep.memory_budget is" : ", prep.memory_budget is";
+        const char *said = png ? "for encoding rows, but prep.memory_budget is" : ", but prep.memory_budget is";
         int64_t budget = 1024;
         stk_status status;
 
@@ -249,7 +249,7 @@ static void test_budget_of_tables(void **state)
     snprintf(text, sizeof text, "dataset: {fields: {x: {path: %s}}}\nprep: {memory_budget: 1MiB}\noutput: {path: %s}\n",
              stkt_path("table.csv"), stkt_path("out.npy"));
     assert_status(plan(text, &err), STK_E_LIMIT); /* 200,000 numbers and positions need twice as much */
-    assert_says("of indexes of samples, prep.memory_budget is 1048576");
+    assert_says("for indexes of samples, but prep.memory_budget is 1048576");
 }
 
 /* A long text that is a single piece: the memory that it needs is an error before anything is made. */
