@@ -1,5 +1,5 @@
 /* loader.c: the public calls open, next and close. The work is done in core.c, fill.c and ring.c; queries are in
- * loader_ask.c. */
+ * loader_queries.c. */
 #include "allocate.h"
 #include "batch_tensors.h"
 #include "clock.h"

@@ -1,5 +1,5 @@
 /* loader_handle.h: the loader handle, shared by the files that implement the public calls: loader.c (open, next,
- * close), loader_ask.c (queries) and resume.c (save, restore, digest). */
+ * close), loader_queries.c (queries) and resume.c (save, restore, digest). */
 #ifndef STKI_LOADER_HANDLE_H
 #define STKI_LOADER_HANDLE_H
 

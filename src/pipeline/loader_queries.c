@@ -1,4 +1,4 @@
-/* loader_ask.c: queries on a loader: sizes, fields, notes, statistics. Thread-safe. */
+/* loader_queries.c: queries on a loader: sizes, fields, notes, statistics. Thread-safe. */
 #include "allocate.h"
 #include "batch_tensors.h"
 #include "clock.h"
