@@ -100,7 +100,7 @@ static stk_status read_grayscale(const reading *r, stk_error *err)
     if (random)
         return p && (status = number(p, 0, 1, &r->step->p, err)) != STK_OK ? status : take_draw(r, err);
     if (p && (status = stki_node_int(p, &channels, err)) == STK_OK && channels != 3)
-        status = stki_fail_value(err, p, "3 (images decode to one channel by source: {color: gray})");
+        status = stki_fail_value(err, p, "3 (to get one channel, decode images with source: {color: gray})");
     return status;
 }
 

@@ -40,7 +40,7 @@ static stk_status read_shape(const stki_node *node, int *ndim, int64_t *shape, s
             return status;
         unknown += shape[i] == -1;
         if (shape[i] < -1 || unknown > 1)
-            return stki_fail_value(err, node->items[i], "0 or more, or once -1");
+            return stki_fail_value(err, node->items[i], "0 or more, or -1 at most once");
     }
     return STK_OK;
 }

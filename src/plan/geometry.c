@@ -236,13 +236,13 @@ static stk_status too_small(const stki_geometry_step *step, int64_t height, int6
                                                    step->top + step->height, step->left + step->width, step->top,
                                                    step->left, step->height, step->width)},
                             "crop");
-    return stki_fail_at(
-        err, STK_E_BAD_SHAPE,
-        (stki_place){NOWHERE, found,
-                     STKI_TEXT("at least %" PRId64 " x %" PRId64 " (%s)", step->height, step->width,
-                               step->kind == STKI_CENTER_CROP ? "nothing is padded"
-                                                              : "its padding counted; pad_if_needed: true pads")},
-        "%s", operation_of[step->kind]);
+    return stki_fail_at(err, STK_E_BAD_SHAPE,
+                        (stki_place){NOWHERE, found,
+                                     STKI_TEXT("at least %" PRId64 " x %" PRId64 " (%s)", step->height, step->width,
+                                               step->kind == STKI_CENTER_CROP
+                                                   ? "nothing is padded"
+                                                   : "including its padding; pad_if_needed: true adds more")},
+                        "%s", operation_of[step->kind]);
 }
 
 static stk_status apply_crop(const stki_geometry_step *step, frame *f, stk_error *err)
@@ -272,7 +272,7 @@ static stk_status apply_field(const double *box, frame *f, stk_error *err)
             err, STK_E_BAD_SHAPE,
             (stki_place){NOWHERE,
                          STKI_TEXT("the box top %g, left %g, height %g, width %g", box[0], box[1], box[2], box[3]),
-                         STKI_TEXT("one with area inside %" PRId64 " x %" PRId64 " pixels (height x width)", w->height,
+                         STKI_TEXT("a nonempty box inside %" PRId64 " x %" PRId64 " pixels (height x width)", w->height,
                                    w->width)},
             "crop");
     w->top = (int64_t)floor(box[0]);
@@ -382,7 +382,7 @@ static stk_status apply_pad(const stki_geometry *geometry, const stki_geometry_s
         return stki_fail_at(
             err, STK_E_BAD_SHAPE,
             (stki_place){NOWHERE, STKI_TEXT("%" PRId64 " x %" PRId64 " pixels (height x width)", height, width),
-                         STKI_TEXT("at most %" PRId64 " x %" PRId64 " (resize: {longer: N} before it makes images fit)",
+                         STKI_TEXT("at most %" PRId64 " x %" PRId64 " (add resize: {longer: N} before it)",
                                    step->height, step->width)},
             "pad");
     status = begin_padding(geometry, step, f, larger(pad[1], pad[3]), larger(pad[0], pad[2]), err);

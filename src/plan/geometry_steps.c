@@ -113,7 +113,8 @@ static stk_status take_filter(const reading *r, stk_error *err)
         interpolation = stki_node_get(r->node, "interpolation");
     }
     if (filter && interpolation)
-        return stki_fail_node(err, interpolation, "found filter too, expected one of them: they are equivalent");
+        return stki_fail_node(err, interpolation,
+                              "interpolation and filter are mutually exclusive: they are equivalent");
     filter = filter ? filter : interpolation;
     if (filter)
         status = stki_node_word(filter, stki_filter_words, &word, err);
@@ -192,8 +193,8 @@ static stk_status read_crop(const reading *r, stk_error *err)
                                   "found field and other keys, expected field alone or top, left, height, width");
         if (r->geometry->count > 0)
             return stki_fail_node(err, node,
-                                  "found a step before crop: {field: …}, expected it to come first: the "
-                                  "boxes are of the stored image");
+                                  "found a step before crop: {field: …}, expected it to come first, because "
+                                  "the boxes refer to the stored image");
         step->kind = STKI_CROP_BY_FIELD;
         return stki_node_text(field, &r->geometry->box_field, err);
     }
@@ -232,12 +233,12 @@ static stk_status read_box(const stki_node *node, double *box, stk_error *err)
 static stk_status take_longer(const reading *r, const stki_node *longer, stk_error *err)
 {
     if (stki_node_get(r->node, "size") || stki_node_get(r->node, "max_size"))
-        return stki_fail_node(err, longer, "found %s too, expected only longer",
+        return stki_fail_node(err, longer, "longer and %s are mutually exclusive",
                               stki_node_get(r->node, "size") ? "size" : "max_size");
     return pixels(longer, 1, &r->step->longest, err);
 }
 
-/* Parses `max_size`: the upper limit of the longer side, where `size` is that of the shorter one. */
+/* Parses `max_size`, the upper limit of the longer side; `size` is the length of the shorter side. */
 static stk_status take_max_size(const reading *r, stk_error *err)
 {
     const stki_node *most = stki_node_get(r->node, "max_size");
@@ -310,7 +311,7 @@ static stk_status read_random_crop(const reading *r, stk_error *err)
         return status;
     if (!stki_geometry_step_pads(r->step))
         return map && (stki_node_get(r->node, "fill") || stki_node_get(r->node, "padding_mode"))
-                   ? stki_fail_node(err, r->node, "found fill or padding_mode, expected padding or pad_if_needed too")
+                   ? stki_fail_node(err, r->node, "fill and padding_mode require padding or pad_if_needed")
                    : STK_OK;
     if ((status = begin_padding(r, err)) != STK_OK)
         return status;
@@ -424,7 +425,8 @@ static stk_status read_translate(const reading *r, stk_error *err)
         return status != STK_OK ? status : shift(stki_node_get(r->node, "y"), &r->step->top, err);
     }
     if (!most)
-        return stki_fail_node(err, r->node, "translate is missing: [of the width, of the height], 0 to 1 each");
+        return stki_fail_node(
+            err, r->node, "translate is missing: [horizontal, vertical], fractions from 0 to 1 of width and height");
     status =
         two_numbers(most, "[horizontal, vertical], fractions from 0 to 1 of width and height", 0, 1, fraction, err);
     if (status != STK_OK)

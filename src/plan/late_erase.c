@@ -69,8 +69,8 @@ static void store(const stki_field_plan *plan, float y, uint8_t *to)
     stki_convert_store(stki_convert_dst_of(plan->dtype), &lane, to, y);
 }
 
-/* Computes the arithmetic that follows the erasing step, which its value goes through as *a * value + *b: the total
- * arithmetic without the part before the step. */
+/* Computes the arithmetic that follows the erasing step: *a * value + *b. This is the total arithmetic without the part
+ * before the step. */
 static void erased_affine(const stki_field_plan *plan, int64_t c, double *a, double *b)
 {
     const stki_fold *fold = plan->fold;

@@ -65,7 +65,8 @@ static stk_status link_labels(stki_field_plan *plan, stki_field_plan *labels, bo
     if (labels->rows->measured)
         return stki_fail_node(err, node, "labels: field %s has rows of different lengths", labels->name);
     if (*alone)
-        return stki_fail_node(err, node, "labels: found a second field of labels that are not one_hot");
+        return stki_fail_node(err, node,
+                              "labels: found a second field whose labels are not one_hot, expected at most one");
     *alone = labels->mix.paired = true;
     return STK_OK;
 }
@@ -92,7 +93,7 @@ stk_status stki_mix_link(stki_field_plan *plans, int count, stk_error *err)
     return STK_OK;
 }
 
-/* Compiles the conversion of `n` contiguous f32 that rounds them as the plan requires. */
+/* Compiles the conversion that rounds `n` contiguous f32 values as the plan requires. */
 static stk_status make_rounding(const stki_field_plan *plan, int64_t n, enum stki_stores stores, stki_convert **out,
                                 stk_error *err)
 {

@@ -24,7 +24,7 @@ static stk_status resolve(stki_field_plan *plan, stk_error *err)
     plan->dtype = plan->config->dtype ? plan->config->dtype : STK_F32;
     if (!stki_is_real(plan->dtype) && (!stki_is_whole(plan->dtype) || one_hot->smoothing > 0))
         return stki_fail_node(err, one_hot->node, "found dtype: %s, expected f16, bf16, f32 or f64%s",
-                              stk_dtype_name(plan->dtype), one_hot->smoothing > 0 ? " for parts of 1" : "");
+                              stk_dtype_name(plan->dtype), one_hot->smoothing > 0 ? " because of label_smoothing" : "");
     plan->dtype = plan->is_unrounded ? STK_F32 : plan->dtype;
     plan->converts = false;
     plan->ndim = 1;
@@ -42,7 +42,7 @@ static stk_status compile(stki_field_plan *plan, enum stki_stores stores, stk_er
     (void)stores;
     plan->one_hot.on_off = stki_zalloc(2 * size);
     if (!plan->one_hot.on_off)
-        return stki_fail_memory(err, 2 * size, "two classes");
+        return stki_fail_memory(err, 2 * size, "the values of a one-hot row");
     stki_copy_strided(plan->one_hot.on_off, plan->dtype, &size, values, STK_F64, &from, false, 1, &two);
     return STK_OK;
 }

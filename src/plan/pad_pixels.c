@@ -1,10 +1,10 @@
-/* pad_pixels.c: see pad_pixels.h. A row consists of rectangles:
+/* pad_pixels.c: see pad_pixels.h. A row consists of rectangles, which are converted from different sources:
  *
- *     lines above and below the image     from the line of fill pixels, again and again
- *     columns at the left and right       the same
- *     columns of mixed cache lines        with non-temporal stores, which need whole cache lines: from a copy of the
- *                                         pixels of the image with their padding
- *     the rest                            from the sample
+ *     lines above and below the image     a line of fill pixels, repeatedly
+ *     columns to its left and right       the same
+ *     columns in mixed cache lines        a copy of the image's pixels with their padding. Only for non-temporal
+ *                                         stores, which need whole cache lines
+ *     the rest                            the sample
  *
  * A converted rectangle costs time per line, so short lines are left to pad_lines.h. */
 #include "pad_pixels.h"
@@ -47,7 +47,7 @@ int64_t stki_pad_pixels_read(const stki_field_plan *plan, const stki_placing *pl
     return (y.end - y.first) * (x.end - x.first) * plan->image.sample_shape[plan->image.channel_axis];
 }
 
-/* A row in the making. Line and pixel 0 of the image are those that come first in the row. */
+/* A row that is being made. Line and pixel 0 of the image are those that come first in the row. */
 typedef struct padded {
     const stki_field_plan *plan;
     const stki_convert *convert;

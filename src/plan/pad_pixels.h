@@ -1,12 +1,12 @@
-/* pad_pixels.h: rows of planes that are padded windows of samples of interleaved bytes. Pixels are converted from where
- * they are, and the padding around them from a line of fill pixels. */
+/* pad_pixels.h: padded windows of samples of interleaved bytes, converted to planar rows. Pixels are converted directly
+ * from the sample, and the padding around them from a line of fill pixels. */
 #ifndef STKI_PAD_PIXELS_H
 #define STKI_PAD_PIXELS_H
 
 #include "plan.h"
 
-/* Whether this suits the row, and is faster than converting a copy of the window. `strides`: along the sample's axes.
- */
+/* Whether stki_pad_pixels can make the row, and is faster than converting a copy of the window. `strides`: along the
+ * sample's axes. */
 bool stki_pads_pixels(const stki_field_plan *plan, const stki_placing *placing, const stki_convert *convert,
                       const int64_t *strides);
 /* Number of bytes of the sample that such a row shows. */

@@ -79,7 +79,7 @@ typedef struct stki_field_plan {
     const struct stki_row_maker *maker; /* pipeline/row_maker.h; this and the next two are set by the loader */
     const struct stki_row_maker *under; /* the maker that `maker` wraps, if any */
     bool may_split;                     /* a row may be made in parts, because reading its sample is free */
-    struct stki_field_plan *inner;      /* of a window's samples, or of the unrounded f32 rows to mix; otherwise NULL */
+    struct stki_field_plan *inner;      /* plan of a window's samples, or of unrounded f32 rows to mix; or NULL */
     bool is_unrounded;                  /* this is a plan of unrounded f32 rows */
     stki_fold *fold;
     bool converts; /* rows are converted from samples of fixed shape */

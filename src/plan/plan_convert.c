@@ -218,10 +218,10 @@ stk_status stki_plan_coefficients(const stki_field_plan *plan, float **out, stk_
         a[c] = (float)fold->a[c];
         a[fold->channels + c] = (float)fold->b[c];
         if (!isfinite(a[c]) || !isfinite(a[fold->channels + c]))
-            status = stki_fail_field(
-                err, plan->config, STK_E_CONFIG,
-                "the transforms amount to x * %g + %g in channel %lld, found numbers beyond what float32 can hold",
-                fold->a[c], fold->b[c], (long long)c);
+            status =
+                stki_fail_field(err, plan->config, STK_E_CONFIG,
+                                "the transforms amount to x * %g + %g in channel %lld, which float32 cannot represent",
+                                fold->a[c], fold->b[c], (long long)c);
     }
     if (status == STK_OK)
         *out = a;

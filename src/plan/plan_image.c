@@ -17,8 +17,8 @@ static stk_status first_shape(const stki_field *field, int64_t *shape, stk_error
     return stki_reader_shape(shard, within, shape, err);
 }
 
-/* Images of unknown shapes are assumed to be uniform if no step makes them so; an error is reported for a sample that
- * differs. */
+/* If no step makes images of unknown shapes uniform, they are assumed to have the shape of the first one; a sample that
+ * differs is an error. */
 static stk_status take_first_shape(stki_field_plan *plan, stk_error *err)
 {
     plan->image.uniform = plan->field->variable;
@@ -275,7 +275,7 @@ static stk_status check_fill(const stki_field_plan *plan, stk_error *err)
                           plan->image.fill + (plan->image.geometry->fill_count > 1 ? i * size : 0), plan->field->dtype,
                           &none, false, 1, &one);
         if (fabs(back - plan->image.geometry->fill[i]) >= 1)
-            return stki_fail_field(err, plan->config, STK_E_CONFIG, "fill: found %g, which %s does not hold",
+            return stki_fail_field(err, plan->config, STK_E_CONFIG, "fill: found %g, which %s cannot represent",
                                    plan->image.geometry->fill[i], stk_dtype_long_name(plan->field->dtype));
     }
     return STK_OK;

@@ -51,7 +51,8 @@ stk_status stk_transform_register(const stk_transform *given, stk_error *err)
     stki_lock(&table.lock);
     entry = find(t.name);
     if (!entry && table.count == MOST) {
-        status = stki_fail(err, STK_E_LIMIT, "transform %s: there are already %d", t.name, MOST);
+        status =
+            stki_fail(err, STK_E_LIMIT, "transform %s: there are already %d transforms, the maximum", t.name, MOST);
     } else {
         entry = entry ? entry : &table.entries[table.count++];
         snprintf(entry->name, sizeof entry->name, "%s", t.name);
@@ -218,10 +219,11 @@ static stk_status shape_of(struct calling *c, const stki_node *node, stk_error *
     if (status != STK_OK)
         return stki_fail_node(err, node, "%s: %s", c->name, own.message[0] ? own.message : "shape failed");
     if (is_only_bound(c->inner) && out.ndim == in.ndim && memcmp(out.shape, in.shape, sizeof in.shape) == 0)
-        return stki_fail_node(err, node, "%s states no `shape` of its result, and the images have different sizes",
-                              c->name);
+        return stki_fail_node(
+            err, node, "%s does not determine the `shape` of its result, and the images have different sizes", c->name);
     if (out.ndim < 0 || out.ndim >= STK_MAX_DIMS || stk_dtype_size(out.dtype) == 0)
-        return stki_fail_node(err, node, "%s: shape gave %d axes of %s", c->name, out.ndim, stk_dtype_name(out.dtype));
+        return stki_fail_node(err, node, "%s: shape returned %d axes of %s", c->name, out.ndim,
+                              stk_dtype_name(out.dtype));
     c->base.dtype = out.dtype;
     c->base.ndim = out.ndim;
     memcpy(c->base.shape, out.shape, sizeof out.shape);

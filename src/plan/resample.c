@@ -89,8 +89,8 @@ static stk_status read_box(const stki_field_plan *plan, stki_resampler *resample
 
 /* ---- before reading ---- */
 
-/* Computes how many pixels of the part are enough for the reader to return. In an image decoded at a smaller size, but
- * not below that, the part is the same: the filter covers the same area in its larger pixels. */
+/* Sets the smallest size to which the reader may scale down the part (a JPEG can be decoded at a smaller size). At that
+ * size, the box has as many pixels as the result. */
 static void ask_for_less(const stki_field_plan *plan, stki_resampler *resampler)
 {
     const stki_resize_job *job = &resampler->placing.job;

@@ -3,8 +3,8 @@
  * which is then converted to a row. (Cropping samples of one shape does not need this: the crop is a view.)
  *
  *     stki_resample_want    determines what to request from the reader
- *     stki_resample_view    gets from the reader's result to the pixels that are needed
- *     stki_resample_store   gets from those to the row */
+ *     stki_resample_view    extracts the needed pixels from what the reader returned
+ *     stki_resample_store   converts them to the row */
 #ifndef STKI_RESAMPLE_H
 #define STKI_RESAMPLE_H
 

@@ -1,4 +1,4 @@
-/* row_layout.c: see row_layout.h. What all layouts share. */
+/* row_layout.c: functions shared by all layouts; see row_layout.h. */
 #include "plan.h"
 #include <string.h>
 

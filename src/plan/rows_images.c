@@ -64,8 +64,8 @@ static stk_status check_samples(const stki_field_plan *plan, stk_error *err)
 
     if (field->ndim != STKI_IMAGE_AXES)
         return refuse(plan, err,
-                      "found samples of %d ax%s, expected images; other fields of varying length are delivered as "
-                      "values and offsets without it",
+                      "found samples of %d ax%s, expected images; other samples of varying length are always "
+                      "delivered as values and offsets",
                       field->ndim, field->ndim == 1 ? "is" : "es");
     if (plan->source_layout == STKI_LAYOUT_NONE)
         return refuse(plan, err,
@@ -107,10 +107,10 @@ stk_status stki_image_rows_check(const stki_field_plan *plan, stk_error *err)
                       stki_layout_name(plan->source_layout));
     if (config->pad.padded)
         return refuse(plan, err,
-                      "found pad too, which is for samples of varying length; to put pixels around images, use the "
+                      "found pad, which is for samples of varying length; to add pixels around images, use the "
                       "transform pad");
     if (config->views)
-        return refuse(plan, err, "found views too, but the rows have different shapes");
+        return refuse(plan, err, "found views, which require rows of one shape");
     return STK_OK;
 }
 

@@ -21,8 +21,8 @@ static const stki_option options[] = {
     STKI_INT_WORDS(pad_options, to, batch, 1, MOST, batch_words, 0, "",
                    "Length of every row: batch (that of the longest row in its batch) or a number"),
     STKI_DOUBLE(pad_options, value, 0, -1e300, 1e300, "", "Value of the padding"),
-    STKI_BOOL(pad_options, truncate, false, "Truncate rows longer than `to`; false: they are errors in their samples",
-              .need = &needs_length),
+    STKI_BOOL(pad_options, truncate, false,
+              "Truncate rows longer than `to`; false: report them as errors in their samples", .need = &needs_length),
 };
 const stki_option_table stki_pad_table = STKI_OPTION_TABLE_WITH("dataset.fields.NAME.pad", options, .shorthand = "to");
 
@@ -64,7 +64,7 @@ stk_status stki_pad_resolve(stki_field_plan *plan, stk_error *err)
     if (plan->dtype >= STK_F16 || /* all float and complex dtypes */
         back == plan->pad.value)
         return STK_OK;
-    return stki_fail(err, STK_E_CONFIG, "dataset.fields.%s.pad.value: found %g, which %s does not hold", plan->name,
+    return stki_fail(err, STK_E_CONFIG, "dataset.fields.%s.pad.value: found %g, which %s cannot represent", plan->name,
                      plan->pad.value, stk_dtype_name(plan->dtype));
 }
 
@@ -142,7 +142,7 @@ static void row_at(const stki_field_plan *plan, char *memory, int64_t row, stki_
 const stki_row_layout stki_padded_rows = {.word = "varying",
                                           .measured = true,
                                           .no_job =
-                                              "pad: rows of a job keep their own length; leave pad to the loader that "
+                                              "pad: rows of a job keep their own length; use pad in the loader that "
                                               "reads the output",
                                           .list = list,
                                           .settle = settle,

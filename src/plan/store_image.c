@@ -38,7 +38,7 @@ stk_status stki_image_shape_after(const stki_field_plan *plan, const int64_t *sh
 
 /* ---- rows ---- */
 
-/* Stores the whole window, of which `from` is a view before reorientation, in the row. */
+/* Reorients the whole window, which `from` is a view of, into the row. */
 static void store_turned(const stki_field_plan *plan, const stki_resampler *resampler, const stk_tensor *from,
                          void *row)
 {

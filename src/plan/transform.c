@@ -237,7 +237,7 @@ static stk_status normalize_by_file(state *s, const stki_node *node, stk_error *
         status = stki_fail_node(err, stki_node_get(node, "per"),
                                 "%s is not a statistics file (docs/reference/statistics.md)", map->file);
     } else {
-        status = stki_node_get(map, "stats") ? stki_fail_node(err, map, "found stats in a file of stats")
+        status = stki_node_get(map, "stats") ? stki_fail_node(err, map, "a parameter file cannot refer to another one")
                                              : op_normalize(s, map, err);
     }
     stki_document_destroy(document);
@@ -275,8 +275,7 @@ static stk_status op_normalize(state *s, const stki_node *node, stk_error *err)
     if (stki_node_get(node, "stats"))
         return normalize_by_file(s, node, err);
     if (stki_node_get(node, "per"))
-        return stki_fail_key(err, stki_node_get(node, "per"),
-                             "found it without stats: FILE, whose statistics it selects");
+        return stki_fail_key(err, stki_node_get(node, "per"), "requires stats: FILE, whose statistics it selects");
     return normalize_map(s, node, stki_node_get(node, "mean"), stki_node_get(node, "std"), stki_node_get(node, "scale"),
                          err);
 }
@@ -292,8 +291,8 @@ static stk_status normalize_map(state *s, const stki_node *node, const stki_node
         return stki_fail_node(err, node, "%s is missing", mean_node ? "std" : "mean");
     if (!scale_node && !s->real)
         return stki_fail_node(err, node,
-                              "%s samples need scale: unit (mean and std are of values 0 to 1) or a number to "
-                              "multiply by (1: mean and std are of the stored values)",
+                              "%s samples need scale: unit (mean and std are for values from 0 to 1) or a number to "
+                              "multiply by (1: mean and std are for the stored values)",
                               stk_dtype_name(s->source));
     if (scale_node) {
         if ((status = scale_factor(s, scale_node, &factor, err)) != STK_OK ||
@@ -345,7 +344,7 @@ static stk_status quantize_by_file(state *s, const stki_node *node, const stki_n
         status = stki_fail_node(err, method, "%s is not a statistics file (docs/reference/statistics.md)", map->file);
     } else {
         status = stki_node_get(map, "file") || stki_node_get(map, "stats")
-                     ? stki_fail_node(err, map, "found file in a file of parameters")
+                     ? stki_fail_node(err, map, "a parameter file cannot refer to another one")
                      : op_quantize(s, map, err);
     }
     s->quantize = node;
@@ -379,8 +378,7 @@ static stk_status op_quantize(state *s, const stki_node *node, stk_error *err)
     if (path)
         return quantize_by_file(s, node, path, err);
     if (stki_node_get(node, "method"))
-        return stki_fail_key(err, stki_node_get(node, "method"),
-                             "found it without stats: FILE, which has the parameters");
+        return stki_fail_key(err, stki_node_get(node, "method"), "requires stats: FILE, which has the parameters");
     return quantize_map(s, node, err);
 }
 
@@ -416,8 +414,7 @@ static stk_status quantize_map(state *s, const stki_node *node, stk_error *err)
         if (!((float)scale[c] > 0) || !isfinite(1.0f / (float)scale[c]) || !isfinite((float)scale[c]))
             status = stki_fail_node(
                 err, scale_node,
-                "found %g, expected a number above 0 that float32 can represent, and whose reciprocal it can represent",
-                scale[c]);
+                "found %g, expected a positive number such that float32 can represent it and its reciprocal", scale[c]);
         scale[c] = (double)(1.0f / (float)scale[c]); /* multiplies by the f32 reciprocal, like torch */
     }
     if (status == STK_OK)

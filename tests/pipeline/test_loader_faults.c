@@ -429,11 +429,11 @@ static void wrong_configs_say_what_and_where(void **state)
         {"{dataset: {fields: {x: {synthetic: {count: 3}}, y: {synthetic: {count: 4}}}}}", {"3", "4"}, STK_E_MISMATCH},
         {"{dataset: {fields: {}}}", {"found no field"}, STK_E_CONFIG},
         {"{dataset: {fields: {x: {synthetic: {shape: [4]}, transforms: [{scale: 1e300}]}}}}",
-         {"beyond what float32 can hold"},
+         {"which float32 cannot represent"},
          STK_E_CONFIG},
         {"{dataset: {fields: {x: {synthetic: {shape: [4]}, transforms: [{normalize: {mean: 0, std: 1e-46, scale: "
          "unit}}]}}}}",
-         {"beyond what float32 can hold"},
+         {"which float32 cannot represent"},
          STK_E_CONFIG},
         {"{dataset: {fields: {x: {synthetic: {}, transforms: [{quantize: {scale: 1e-300}}]}}}}",
          {"float32 can represent"},

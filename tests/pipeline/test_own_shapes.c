@@ -358,7 +358,7 @@ static void test_refused(void **state)
         {"views: {a: [0, 1]}", "views", STK_E_UNSUPPORTED},
         {"source: {decode: none}", "samples of 1 axis", STK_E_UNSUPPORTED},
         {"transforms: [{resize: 9}, {resize: 8}]", "second resize", STK_E_CONFIG},
-        {"transforms: [{resize: {longer: 9, size: 8}}]", "expected only longer", STK_E_CONFIG},
+        {"transforms: [{resize: {longer: 9, size: 8}}]", "longer and size are mutually exclusive", STK_E_CONFIG},
         {"transforms: [{resize: {longer: 0}}]", "1 to 65535", STK_E_CONFIG},
         {"transforms: [{resize: {size: 9, max_size: 9}}]", "more than 9", STK_E_CONFIG},
         {"transforms: [{resize: {size: [9, 8], max_size: 20}}]", "one number", STK_E_CONFIG},

@@ -92,7 +92,7 @@ class Mistakes(Case):
     def test_a_function_for_images_of_different_sizes(self):
         folder = os.path.join(DATA, "photos")
         error = self.fails(ValueError, "config", stoker.Loader, {"image": stoker.Field(folder, transforms=[lambda image: image])})
-        self.assertIn("states no `shape`", str(error))
+        self.assertIn("does not determine the `shape`", str(error))
         corner = stoker.transform(lambda image: image[:8, :4], shape=(8, 4, 3))
         with stoker.Loader({"image": stoker.Field(folder, transforms=[corner])}, batch_size=2, to="numpy") as loader:
             self.assertEqual(loader.next()["image"].shape, (2, 8, 4, 3))
