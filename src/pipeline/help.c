@@ -27,7 +27,7 @@ static const char *obstacle_of_plan(const stki_field_plan *plan)
 {
     const char *obstacle = NULL;
 
-    if (!plan->maker->placing)
+    if (!plan->maker->placement)
         return "is not converted from views of its samples";
     for (int i = 0; i < plan->field->shard_count && !obstacle; i++)
         obstacle = obstacle_of_shard(plan->field->shards[i]);

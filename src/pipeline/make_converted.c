@@ -3,7 +3,7 @@
  * makers:
  *
  *     plain    all rows show the same part of their samples: one address per row, one conversion for all
- *     placed   each row has its own placing (random crops and flips): an address and a conversion per row
+ *     placed   each row has its own placement (random crops and flips): an address and a conversion per row
  *     erased   part of each row is erased while the row is in the cache: one row at a time
  *
  * Plain and placed share the source of their loops, which is compiled for each (`random` is a constant).
@@ -17,8 +17,8 @@ enum { MOST_PINNED = 32 };
 
 /* ---- many rows ---- */
 
-static stk_status draw_placing(const stki_field_plan *plan, const stki_occasion *occasion, stki_placing *out,
-                               stk_error *err)
+static stk_status draw_placement(const stki_field_plan *plan, const stki_occasion *occasion, stki_placement *out,
+                                 stk_error *err)
 {
     const int64_t *shape = plan->image.sample_shape;
 
@@ -27,8 +27,8 @@ static stk_status draw_placing(const stki_field_plan *plan, const stki_occasion 
 }
 
 /* Adds a row to the worker's list: the address of its element 0, 0, … and its conversion. False: the row must be made
- * by itself. If placings are not random, all rows of a list share conversion and strides, so the offset of a row in its
- * sample is computed only for the first one. */
+ * by itself. If placements are not random, all rows of a list share conversion and strides, so the offset of a row in
+ * its sample is computed only for the first one. */
 static inline bool list_row(stki_worker *worker, const stki_field_plan *plan, int64_t row, int shard,
                             const char *address, int64_t n, const bool random, int64_t *offset)
 {
@@ -36,15 +36,15 @@ static inline bool list_row(stki_worker *worker, const stki_field_plan *plan, in
 
     if (random) {
         const stki_occasion occasion = stki_occasion_of(worker->batch, row);
-        stki_placing own;
+        stki_placement own;
 
-        if (draw_placing(plan, &occasion, &own, NULL) != STK_OK || own.padded)
+        if (draw_placement(plan, &occasion, &own, NULL) != STK_OK || own.padded)
             return false;
         *offset = stki_plan_view_offset(plan, &own, strides);
         worker->converts[n] = stki_plan_convert(plan, shard, own.orientation);
     } else if (n == 0) {
-        *offset = stki_plan_view_offset(plan, &plan->image.placing, strides);
-        worker->converts[0] = stki_plan_convert(plan, shard, plan->image.placing.orientation);
+        *offset = stki_plan_view_offset(plan, &plan->image.placement, strides);
+        worker->converts[0] = stki_plan_convert(plan, shard, plan->image.placement.orientation);
     }
     worker->pointers[n] = address + *offset;
     return true;
@@ -153,60 +153,61 @@ static inline int64_t fill_pinned(stki_worker *worker, const stki_field_plan *pl
 
 /* ---- one row ---- */
 
-static stk_status placing_of(const stki_field_plan *plan, const stki_occasion *occasion, stki_placing *own,
-                             const stki_placing **out, stk_error *err)
+static stk_status placement_of(const stki_field_plan *plan, const stki_occasion *occasion, stki_placement *own,
+                               const stki_placement **out, stk_error *err)
 {
-    *out = plan->image.random ? own : &plan->image.placing;
-    return plan->image.random ? draw_placing(plan, occasion, own, err) : STK_OK;
+    *out = plan->image.random ? own : &plan->image.placement;
+    return plan->image.random ? draw_placement(plan, occasion, own, err) : STK_OK;
 }
 
-static stk_status convert_part(const stki_field_plan *plan, const stki_placing *placing, const stki_reading *r,
+static stk_status convert_part(const stki_field_plan *plan, const stki_placement *placement, const stki_reading *r,
                                void *to, int64_t part, int64_t parts, stki_worker *worker, stk_error *err)
 {
-    const stki_convert *convert = stki_plan_convert(plan, r->shard_number, placing->orientation);
+    const stki_convert *convert = stki_plan_convert(plan, r->shard_number, placement->orientation);
     const char *from = r->sample.data;
     const int64_t *strides = r->shard->strides, units = stki_convert_units(convert);
 
     if (part == 0) {
         stki_count(&worker->bytes_read,
-                   placing->padded ? stki_pad_pixels_read(plan, placing) : stki_convert_bytes_read(convert));
+                   placement->padded ? stki_pad_pixels_read(plan, placement) : stki_convert_bytes_read(convert));
         stki_count(&worker->bytes_written, stki_convert_bytes_written(convert));
     }
-    if (placing->padded)
-        return stki_pad_pixels(plan, placing, convert, from, strides, to, &worker->resamplers[plan->number].block, err);
-    stki_convert_run_part(convert, to, from + stki_plan_view_offset(plan, placing, strides), units * part / parts,
+    if (placement->padded)
+        return stki_pad_pixels(plan, placement, convert, from, strides, to, &worker->resamplers[plan->number].block,
+                               err);
+    stki_convert_run_part(convert, to, from + stki_plan_view_offset(plan, placement, strides), units * part / parts,
                           units * (part + 1) / parts);
     return STK_OK;
 }
 
 /* Whether a padded row is made from a copy of its window. */
-static bool needs_copy(const stki_field_plan *plan, const stki_placing *placing, int64_t index)
+static bool needs_copy(const stki_field_plan *plan, const stki_placement *placement, int64_t index)
 {
     int64_t within;
     const int shard = stki_field_shard(plan->field, index, &within);
 
-    return !stki_pads_pixels(plan, placing, stki_plan_convert(plan, shard, placing->orientation),
+    return !stki_pads_pixels(plan, placement, stki_plan_convert(plan, shard, placement->orientation),
                              plan->field->shards[shard]->strides);
 }
 
 static stk_status make_part(stki_worker *worker, const stki_field_plan *plan, const stki_making_of *of, int64_t part,
                             int64_t parts, stk_error *err)
 {
-    const stki_placing *placing;
-    stki_placing own;
+    const stki_placement *placement;
+    stki_placement own;
     stki_reading r;
-    stk_status status = placing_of(plan, &of->occasion, &own, &placing, err);
+    stk_status status = placement_of(plan, &of->occasion, &own, &placement, err);
 
     if (status != STK_OK)
         return status;
-    if (placing->padded && part > 0)
+    if (placement->padded && part > 0)
         return STK_OK;
-    if (placing->padded && needs_copy(plan, placing, of->index))
+    if (placement->padded && needs_copy(plan, placement, of->index))
         return stki_make_resampled.make(worker, plan, of, err);
     stki_reading_begin(worker, plan, of, &r);
     if ((status = stki_reading_read(worker, &r, NULL, STK_OK, err)) != STK_OK)
         return status;
-    status = convert_part(plan, placing, &r, of->to, part, parts, worker, err);
+    status = convert_part(plan, placement, &r, of->to, part, parts, worker, err);
     stki_reading_end(worker, plan, of, &r);
     if (status == STK_OK && plan->erase.step)
         stki_erase_row(plan, &of->occasion, of->to);
@@ -264,6 +265,6 @@ static bool takes_all(const stki_field_plan *plan)
 
 const stki_row_maker stki_make_erased = {.takes = is_erased, .make = make};
 const stki_row_maker stki_make_placed = {
-    .takes = is_random, .fill = fill_placed, .make = make, .make_part = make_part, .placing = placing_of};
+    .takes = is_random, .fill = fill_placed, .make = make, .make_part = make_part, .placement = placement_of};
 const stki_row_maker stki_make_plain = {
-    .takes = takes_all, .fill = fill_plain, .make = make, .make_part = make_part, .placing = placing_of};
+    .takes = takes_all, .fill = fill_plain, .make = make, .make_part = make_part, .placement = placement_of};

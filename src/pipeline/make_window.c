@@ -10,13 +10,13 @@ static int64_t convert_window(stki_worker *worker, const stki_field_plan *plan, 
     const stki_field *field = each->field;
     const int64_t most = STKI_WINDOW_TOGETHER, dilation = plan->config->window.dilation, before = stki_now_ns();
     const stki_convert *convert = NULL;
-    const stki_placing *placing;
+    const stki_placement *placement;
     stki_paging paging;
-    stki_placing own;
+    stki_placement own;
     int64_t n = 0;
 
-    if (!each->maker->placing || each->maker->placing(each, &of->occasion, &own, &placing, NULL) != STK_OK ||
-        placing->padded)
+    if (!each->maker->placement || each->maker->placement(each, &of->occasion, &own, &placement, NULL) != STK_OK ||
+        placement->padded)
         return 0;
     for (; n < most && k + n < plan->shape[0]; n++) {
         int64_t within;
@@ -24,11 +24,11 @@ static int64_t convert_window(stki_worker *worker, const stki_field_plan *plan, 
         const stki_reader *reader = field->shards[shard];
         const char *address = stki_reader_address(reader, within);
 
-        if (!address || (convert && stki_plan_convert(each, shard, placing->orientation) != convert) ||
+        if (!address || (convert && stki_plan_convert(each, shard, placement->orientation) != convert) ||
             (n > 0 && stki_watch_is_full(worker, each, reader)))
             break;
-        convert = stki_plan_convert(each, shard, placing->orientation);
-        worker->pointers[n] = address + stki_plan_view_offset(each, placing, reader->strides);
+        convert = stki_plan_convert(each, shard, placement->orientation);
+        worker->pointers[n] = address + stki_plan_view_offset(each, placement, reader->strides);
         stki_watch_use(worker, each, reader, of->index + (k + n) * dilation, NULL);
     }
     if (n == 0)

@@ -41,10 +41,10 @@ struct stki_row_maker {
     /* Makes part `part` of `parts` of a row. NULL: rows cannot be divided. */
     stk_status (*make_part)(stki_worker *worker, const stki_field_plan *plan, const stki_making_of *of, int64_t part,
                             int64_t parts, stk_error *err);
-    /* The part of its sample that a row shows; `own` is storage for a drawn placing. NULL: rows are not views of
+    /* The part of its sample that a row shows; `own` is storage for a drawn placement. NULL: rows are not views of
      * samples. */
-    stk_status (*placing)(const stki_field_plan *plan, const stki_occasion *occasion, stki_placing *own,
-                          const stki_placing **out, stk_error *err);
+    stk_status (*placement)(const stki_field_plan *plan, const stki_occasion *occasion, stki_placement *own,
+                            const stki_placement **out, stk_error *err);
 };
 
 extern const stki_row_maker stki_make_plain, stki_make_placed, stki_make_erased; /* make_converted.c */

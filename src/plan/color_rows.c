@@ -12,11 +12,11 @@ typedef struct canvas {
     float *planes[3];
 } canvas;
 
-static void describe(const stki_field_plan *plan, const stki_placing *placing, const uint8_t *window,
+static void describe(const stki_field_plan *plan, const stki_placement *placement, const uint8_t *window,
                      const int64_t *strides, float *planes, canvas *c)
 {
     const int h = plan->layout == STKI_LAYOUT_NHWC ? 0 : 1;
-    const stki_orientation o = placing->orientation;
+    const stki_orientation o = placement->orientation;
     const int64_t u = o.flip_u ? -strides[plan->image.height_axis] : strides[plan->image.height_axis];
     const int64_t v = o.flip_v ? -strides[plan->image.width_axis] : strides[plan->image.width_axis];
 
@@ -75,7 +75,7 @@ stk_status stki_color_store(const stki_field_plan *plan, stki_resampler *resampl
 
     if (status != STK_OK)
         return status;
-    describe(plan, &resampler->placing, window, strides, resampler->planes.data, &c);
+    describe(plan, &resampler->placement, window, strides, resampler->planes.data, &c);
     count = stki_colors_draw(plan->image.colors, &resampler->occasion, steps);
     stki_float_control control = stki_float_enter();
     for (int i = 0; i < count; i++)

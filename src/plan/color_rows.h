@@ -6,7 +6,7 @@
 
 #include "resample.h"
 
-/* `window`: the first byte of the placing's window, `strides` along the sample's axes. */
+/* `window`: the first byte of the placement's window, `strides` along the sample's axes. */
 stk_status stki_color_store(const stki_field_plan *plan, stki_resampler *resampler, const uint8_t *window,
                             const int64_t *strides, void *row, stk_error *err);
 

@@ -1,4 +1,4 @@
-/* geometry.c: computes the placing of one image from the geometry steps; see geometry.h.
+/* geometry.c: computes the placement of one image from the geometry steps; see geometry.h.
  *
  * A frame accumulates the steps: a window of the canvas (the image, or the resized image after a resize) and the
  * orientation in which it is viewed. A crop makes the window smaller, a flip changes the orientation. A padding step
@@ -555,11 +555,11 @@ static bool pad_axis(enum stki_padding padding, int64_t n, int64_t start, int64_
     return before > 0 || behind > 0;
 }
 
-static void place(const stki_geometry *geometry, const frame *f, stki_placing *out)
+static void place(const stki_geometry *geometry, const frame *f, stki_placement *out)
 {
     rectangle need = f->window;
 
-    *out = (stki_placing){.orientation = f->o};
+    *out = (stki_placement){.orientation = f->o};
     if (geometry->pads) {
         const rectangle *c = &f->canvas, *w = &f->window;
         int64_t low_y, high_y, low_x, high_x;
@@ -625,7 +625,7 @@ static stk_status apply(const stki_geometry *geometry, const stki_geometry_step 
 }
 
 stk_status stki_geometry_apply(const stki_geometry *geometry, int64_t height, int64_t width, const double *box,
-                               const stki_occasion *occasion, stki_placing *out, stk_error *err)
+                               const stki_occasion *occasion, stki_placement *out, stk_error *err)
 {
     static const stki_occasion nobody = {0, 0};
     const rectangle whole = {0, 0, height, width};

@@ -62,7 +62,7 @@ typedef struct stki_geometry {
     int count; /* 0: the image is unchanged */
     stki_geometry_step steps[STKI_GEOMETRY_STEPS];
     bool resizes;
-    bool random; /* the placing varies between samples of the same shape */
+    bool random; /* the placement varies between samples of the same shape */
     bool pads;   /* a window may extend past the image's edges */
     enum stki_padding padding;
     int fill_count; /* CONSTANT: 0: zeros; 1: the same for all channels; otherwise one per channel */
@@ -116,20 +116,20 @@ typedef struct stki_pad_axis {
 } stki_pad_axis;
 
 /* The combined effect of the steps on one image. */
-typedef struct stki_placing {
+typedef struct stki_placement {
     int64_t top, left;   /* position of the job's input in the image, in pixels */
     stki_resize_job job; /* everything except the channels; a copy if no step resizes */
     bool padded; /* the window extends past the edges: the job makes the pixels that are needed, and these axes place
                     them in the window: */
     stki_pad_axis pad_y, pad_x;
     stki_orientation orientation; /* maps the window to the row */
-} stki_placing;
+} stki_placement;
 
-/* Computes the placing for an image of this size. `box`: the sample's own box (top, left, height, width) if there is a
- * box_field; a box with fractional edges includes partial pixels. `occasion`: the sample for which random steps draw;
+/* Computes the placement for an image of this size. `box`: the sample's own box (top, left, height, width) if there is
+ * a box_field; a box with fractional edges includes partial pixels. `occasion`: the sample for which random steps draw;
  * NULL: any possible result. The message of STK_E_BAD_SHAPE has the step, the size found and the size expected, but no
  * file. */
 stk_status stki_geometry_apply(const stki_geometry *geometry, int64_t height, int64_t width, const double *box,
-                               const stki_occasion *occasion, stki_placing *out, stk_error *err);
+                               const stki_occasion *occasion, stki_placement *out, stk_error *err);
 
 #endif

@@ -54,19 +54,19 @@ static void pad_line(const stki_field_plan *plan, const stki_block *block, const
         memset(to + done * pixel, plan->image.fill[0], (size_t)((axis->length - done) * pixel));
 }
 
-static void pad_by_lines(const stki_field_plan *plan, const stki_block *block, const stki_placing *placing,
+static void pad_by_lines(const stki_field_plan *plan, const stki_block *block, const stki_placement *placement,
                          const stk_tensor *view, int64_t first, int64_t count, uint8_t *to)
 {
     enum { AHEAD = 24 };
     const int64_t line = block->strides[0];
-    const stki_pad_axis beside = {.length = placing->pad_x.length};
+    const stki_pad_axis beside = {.length = placement->pad_x.length};
 
     for (int64_t y = first; y < first + count; y++, to += line) {
         const struct stki_pad_run *run = NULL;
 
-        for (int i = 0; i < placing->pad_y.count; i++)
-            if (y >= placing->pad_y.runs[i].to && y < placing->pad_y.runs[i].to + placing->pad_y.runs[i].length)
-                run = &placing->pad_y.runs[i];
+        for (int i = 0; i < placement->pad_y.count; i++)
+            if (y >= placement->pad_y.runs[i].to && y < placement->pad_y.runs[i].to + placement->pad_y.runs[i].length)
+                run = &placement->pad_y.runs[i];
         if (run) {
             const uint8_t *from =
                 (const uint8_t *)view->data + (run->from + run->step * (y - run->to)) * view->strides[0];
@@ -74,7 +74,7 @@ static void pad_by_lines(const stki_field_plan *plan, const stki_block *block, c
             if (y + AHEAD < run->to + run->length) /* prefetches the next lines while these are converted */
                 for (int64_t i = 0; i < view->strides[0]; i += 64)
                     __builtin_prefetch(from + AHEAD * run->step * view->strides[0] + i, 0, 2);
-            pad_line(plan, block, &placing->pad_x, from, to);
+            pad_line(plan, block, &placement->pad_x, from, to);
         } else {
             pad_line(plan, block, &beside, NULL, to);
         }
@@ -82,21 +82,21 @@ static void pad_by_lines(const stki_field_plan *plan, const stki_block *block, c
 }
 
 /* Each pair of a vertical and a horizontal run is a view. */
-void stki_pad_lines(const stki_field_plan *plan, const stki_block *block, const stki_placing *placing,
+void stki_pad_lines(const stki_field_plan *plan, const stki_block *block, const stki_placement *placement,
                     const stk_tensor *view, int64_t first, int64_t count, uint8_t *to)
 {
     const int y = plan->image.height_axis, x = plan->image.width_axis;
     const bool swapped = (view->flags & STK_TENSOR_SWAPPED) != 0;
 
     if (pads_by_lines(plan, block, view)) {
-        pad_by_lines(plan, block, placing, view, first, count, to);
+        pad_by_lines(plan, block, placement, view, first, count, to);
         return;
     }
     if (plan->image.fill)
         fill_lines(plan, block, to, count);
-    for (int i = 0; i < placing->pad_y.count; i++)
-        for (int k = 0; k < placing->pad_x.count; k++) {
-            const struct stki_pad_run *down = &placing->pad_y.runs[i], *right = &placing->pad_x.runs[k];
+    for (int i = 0; i < placement->pad_y.count; i++)
+        for (int k = 0; k < placement->pad_x.count; k++) {
+            const struct stki_pad_run *down = &placement->pad_y.runs[i], *right = &placement->pad_x.runs[k];
             const int64_t low = down->to > first ? down->to : first;
             const int64_t end = down->to + down->length, high = end < first + count ? end : first + count;
             const char *from = (const char *)view->data +

@@ -12,7 +12,7 @@ typedef struct stki_block {
 
 /* Writes `count` lines of the window, starting at line `first`. `view`: the pixels of the image that the window needs.
  */
-void stki_pad_lines(const stki_field_plan *plan, const stki_block *block, const stki_placing *placing,
+void stki_pad_lines(const stki_field_plan *plan, const stki_block *block, const stki_placement *placement,
                     const stk_tensor *view, int64_t first, int64_t count, uint8_t *to);
 
 #endif

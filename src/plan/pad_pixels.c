@@ -28,21 +28,21 @@ static span pixels_of(const stki_pad_axis *axis, bool flip)
                 : (span){run->to, run->to + run->length};
 }
 
-bool stki_pads_pixels(const stki_field_plan *plan, const stki_placing *placing, const stki_convert *convert,
+bool stki_pads_pixels(const stki_field_plan *plan, const stki_placement *placement, const stki_convert *convert,
                       const int64_t *strides)
 {
     const int64_t channels = plan->image.sample_shape[plan->image.channel_axis];
     const int64_t line = stki_plan_line_stride(plan);
-    const span x = pixels_of(&placing->pad_x, false);
+    const span x = pixels_of(&placement->pad_x, false);
 
-    return plan->image.fill && !placing->orientation.transpose && stki_convert_takes_rectangles(convert) &&
+    return plan->image.fill && !placement->orientation.transpose && stki_convert_takes_rectangles(convert) &&
            strides[plan->image.width_axis] == channels && line % LINE == 0 &&
            (x.end - x.first) * stk_dtype_size(plan->dtype) >= SHORTEST;
 }
 
-int64_t stki_pad_pixels_read(const stki_field_plan *plan, const stki_placing *placing)
+int64_t stki_pad_pixels_read(const stki_field_plan *plan, const stki_placement *placement)
 {
-    const span y = pixels_of(&placing->pad_y, false), x = pixels_of(&placing->pad_x, false);
+    const span y = pixels_of(&placement->pad_y, false), x = pixels_of(&placement->pad_x, false);
 
     return (y.end - y.first) * (x.end - x.first) * plan->image.sample_shape[plan->image.channel_axis];
 }
@@ -101,17 +101,17 @@ static void convert_mixed(const padded *p, int64_t first, int64_t end)
     convert_block(p, p->y.first, first, lines, n, p->copy, n * channels);
 }
 
-stk_status stki_pad_pixels(const stki_field_plan *plan, const stki_placing *placing, const stki_convert *convert,
+stk_status stki_pad_pixels(const stki_field_plan *plan, const stki_placement *placement, const stki_convert *convert,
                            const char *sample, const int64_t *strides, void *row, stki_scratch *scratch, stk_error *err)
 {
-    const stki_orientation o = placing->orientation;
-    const int64_t height = placing->pad_y.length, width = placing->pad_x.length;
+    const stki_orientation o = placement->orientation;
+    const int64_t height = placement->pad_y.length, width = placement->pad_x.length;
     const int64_t line = strides[plan->image.height_axis], pixel = strides[plan->image.width_axis];
     const int64_t whole = stki_convert_streams(convert) ? LINE / stk_dtype_size(plan->dtype) : 1;
     padded p = {.plan = plan,
                 .convert = convert,
-                .y = pixels_of(&placing->pad_y, o.flip_u),
-                .x = pixels_of(&placing->pad_x, o.flip_v),
+                .y = pixels_of(&placement->pad_y, o.flip_u),
+                .x = pixels_of(&placement->pad_x, o.flip_v),
                 .pixel = o.flip_v ? -pixel : pixel,
                 .line = o.flip_u ? -line : line,
                 .row = row};
@@ -122,7 +122,7 @@ stk_status stki_pad_pixels(const stki_field_plan *plan, const stki_placing *plac
 
     if (status != STK_OK)
         return status;
-    p.image = (const uint8_t *)sample + placing->top * line + placing->left * pixel +
+    p.image = (const uint8_t *)sample + placement->top * line + placement->left * pixel +
               (o.flip_u ? (lines - 1) * line : 0) + (o.flip_v ? (pixels - 1) * pixel : 0);
     p.fill = scratch->data;
     p.copy = p.fill + width * pixel;

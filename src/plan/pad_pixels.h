@@ -7,12 +7,12 @@
 
 /* Whether stki_pad_pixels can make the row, and is faster than converting a copy of the window. `strides`: along the
  * sample's axes. */
-bool stki_pads_pixels(const stki_field_plan *plan, const stki_placing *placing, const stki_convert *convert,
+bool stki_pads_pixels(const stki_field_plan *plan, const stki_placement *placement, const stki_convert *convert,
                       const int64_t *strides);
 /* Number of bytes of the sample that such a row shows. */
-int64_t stki_pad_pixels_read(const stki_field_plan *plan, const stki_placing *placing);
-/* `convert`: of the sample's shard, in the placing's orientation. `sample`: its first element. */
-stk_status stki_pad_pixels(const stki_field_plan *plan, const stki_placing *placing, const stki_convert *convert,
+int64_t stki_pad_pixels_read(const stki_field_plan *plan, const stki_placement *placement);
+/* `convert`: of the sample's shard, in the placement's orientation. `sample`: its first element. */
+stk_status stki_pad_pixels(const stki_field_plan *plan, const stki_placement *placement, const stki_convert *convert,
                            const char *sample, const int64_t *strides, void *row, stki_scratch *scratch,
                            stk_error *err);
 

@@ -29,7 +29,7 @@ typedef struct stki_plan_image {
     bool uniform;                              /* all samples must have the shape of the first one */
     bool resample;                             /* rows are made in a block of the worker's scratch memory */
     bool random;                               /* every row has its own placement */
-    stki_placing placing;                      /* the placement of samples of one shape; unused if random */
+    stki_placement placement;                  /* the placement of samples of one shape; unused if random */
     unsigned orientations;                     /* bit n: orientation n is possible (geometry.h) */
     uint8_t *fill;                             /* padded windows: the elements of a fill pixel */
     bool fill_is_bytes;                        /* all its bytes are equal: memset can be used */
@@ -252,13 +252,13 @@ static inline int64_t stki_plan_turn_offset(const stki_field_plan *plan, stki_or
            (o.flip_v ? (width - 1) * strides[plan->image.width_axis] : 0);
 }
 /* The same relative to a sample's first element, for rows that are views. */
-static inline int64_t stki_plan_view_offset(const stki_field_plan *plan, const stki_placing *placing,
+static inline int64_t stki_plan_view_offset(const stki_field_plan *plan, const stki_placement *placement,
                                             const int64_t *strides)
 {
     if (!plan->image.geometry)
         return 0;
-    return placing->top * strides[plan->image.height_axis] + placing->left * strides[plan->image.width_axis] +
-           stki_plan_turn_offset(plan, placing->orientation, strides);
+    return placement->top * strides[plan->image.height_axis] + placement->left * strides[plan->image.width_axis] +
+           stki_plan_turn_offset(plan, placement->orientation, strides);
 }
 /* The kernel of the first possible orientation; used for its name. */
 static inline const stki_convert *stki_plan_kernel(const stki_field_plan *plan, int number)

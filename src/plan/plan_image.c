@@ -67,18 +67,18 @@ static stk_status check_resizable(const stki_field_plan *plan, stk_error *err)
 static stk_status place_first(stki_field_plan *plan, stk_error *err)
 {
     const int64_t *shape = plan->image.sample_shape;
-    stki_placing *placing = &plan->image.placing;
+    stki_placement *placement = &plan->image.placement;
     char where[256];
     stk_status status = stki_geometry_apply(plan->image.geometry, shape[plan->image.height_axis],
-                                            shape[plan->image.width_axis], NULL, NULL, placing, err);
+                                            shape[plan->image.width_axis], NULL, NULL, placement, err);
 
-    placing->job.channels = 1;
+    placement->job.channels = 1;
     if (status == STK_OK)
-        status = stki_resize_check(&placing->job, err);
+        status = stki_resize_check(&placement->job, err);
     if (status != STK_OK)
         return stki_fail_place(err, status, NULL, -1,
                                stki_text(where, sizeof where, "dataset.fields.%s", plan->config->name));
-    plan->image.resample = plan->image.resample || (placing->padded && !plan->image.geometry->random);
+    plan->image.resample = plan->image.resample || (placement->padded && !plan->image.geometry->random);
     return STK_OK;
 }
 

@@ -93,7 +93,7 @@ static stk_status read_box(const stki_field_plan *plan, stki_resampler *resample
  * size, the box has as many pixels as the result. */
 static void ask_for_less(const stki_field_plan *plan, stki_resampler *resampler)
 {
-    const stki_resize_job *job = &resampler->placing.job;
+    const stki_resize_job *job = &resampler->placement.job;
     stki_want *want = &resampler->want;
     const double height = (double)want->length[plan->image.height_axis],
                  width = (double)want->length[plan->image.width_axis];
@@ -111,9 +111,9 @@ static void ask(const stki_field_plan *plan, stki_resampler *resampler)
     *want = (stki_want){.ndim = plan->field->ndim, .given = &resampler->given};
     for (int i = 0; i < want->ndim; i++)
         want->length[i] = resampler->shape[i];
-    want->start[plan->image.height_axis] = resampler->placing.top + part->top;
+    want->start[plan->image.height_axis] = resampler->placement.top + part->top;
     want->length[plan->image.height_axis] = part->height;
-    want->start[plan->image.width_axis] = resampler->placing.left + part->left;
+    want->start[plan->image.width_axis] = resampler->placement.left + part->left;
     want->length[plan->image.width_axis] = part->width;
     if (plan->image.geometry->resizes)
         ask_for_less(plan, resampler);
@@ -139,7 +139,7 @@ stk_status stki_resample_want(const stki_field_plan *plan, stki_resampler *resam
                               const stki_want **out, stk_error *err)
 {
     const stki_geometry *geometry = plan->image.geometry;
-    stki_placing *placing = &resampler->placing;
+    stki_placement *placement = &resampler->placement;
     int64_t *shape = resampler->shape;
     double box[4] = {0};
     stk_status status;
@@ -158,15 +158,15 @@ stk_status stki_resample_want(const stki_field_plan *plan, stki_resampler *resam
     if (!resampler->resizer && (status = stki_resizer_create(&resampler->resizer, err)) != STK_OK)
         return status;
     status = stki_geometry_apply(geometry, shape[plan->image.height_axis], shape[plan->image.width_axis], box, occasion,
-                                 placing, err);
-    placing->job.channels =
+                                 placement, err);
+    placement->job.channels =
         geometry->resizes ? (int)(shape[plan->image.channel_axis] * stk_dtype_size(plan->field->dtype)) : 1;
     if (!geometry->resizes)
-        placing->job.filter = STKI_FILTER_NEAREST; /* whole pixels: nothing to interpolate */
+        placement->job.filter = STKI_FILTER_NEAREST; /* whole pixels: nothing to interpolate */
     if (status == STK_OK)
-        stki_image_placed_shape(plan, shape, placing, resampler->row_shape);
+        stki_image_placed_shape(plan, shape, placement, resampler->row_shape);
     if (status == STK_OK)
-        status = stki_resizer_set(resampler->resizer, &placing->job, err);
+        status = stki_resizer_set(resampler->resizer, &placement->job, err);
     if (status != STK_OK)
         return place(plan, shard, within, status, err);
     ask(plan, resampler);
@@ -192,7 +192,7 @@ static void scale_axis(int64_t scale, int64_t whole, int64_t *start, int64_t *si
 static stk_status scale_job(stki_resampler *resampler, stk_error *err)
 {
     const stki_given *given = &resampler->given;
-    stki_placing *p = &resampler->placing;
+    stki_placement *p = &resampler->placement;
     double *box = p->job.box;
 
     scale_axis(given->scale, given->whole_height, &p->top, &p->job.in_height, &box[1], &box[3]);
@@ -242,7 +242,7 @@ static stk_status bring_together(const stk_tensor *view, stki_scratch *to, const
  * the view. */
 static stk_status resize(stki_resampler *resampler, const stk_tensor **out, stk_error *err)
 {
-    const stki_resize_job *job = &resampler->placing.job;
+    const stki_resize_job *job = &resampler->placement.job;
     stk_tensor *view = &resampler->view;
     const stk_dtype dtype = view->dtype;
     const int64_t size = stk_dtype_size(dtype);
@@ -259,7 +259,7 @@ static stk_status resize(stki_resampler *resampler, const stk_tensor **out, stk_
         return status;
     stki_resizer_begin(resampler->resizer, pixels, line);
     *out = NULL;
-    if (!resampler->placing.padded)
+    if (!resampler->placement.padded)
         return STK_OK;
     *view =
         (stk_tensor){.dtype = dtype, .ndim = 3, .shape = {job->window_height, job->window_width, job->channels / size}};
@@ -301,15 +301,15 @@ stk_status stki_resample_view(const stki_field_plan *plan, stki_resampler *resam
     if (given->scale == 0 && (status = check_whole(plan, resampler, shard, within, sample, err)) != STK_OK)
         return status;
     if (!plan->image.geometry) {
-        resampler->placing.orientation = (stki_orientation){0};
-        resampler->placing.padded = false;
+        resampler->placement.orientation = (stki_orientation){0};
+        resampler->placement.padded = false;
         return STK_OK;
     }
     if (given->scale > 1 && (status = scale_job(resampler, err)) != STK_OK)
         return place(plan, shard, within, status, err);
     part = *stki_resizer_support(resampler->resizer);
-    window_of(plan, sample, resampler->placing.top + part.top - given->top,
-              resampler->placing.left + part.left - given->left, part.height, part.width, view);
+    window_of(plan, sample, resampler->placement.top + part.top - given->top,
+              resampler->placement.left + part.left - given->left, part.height, part.width, view);
     if (!view->data)
         return place(plan, shard, within,
                      stki_fail(err, STK_E_CORRUPT, "the reader returned less than the requested part"), err);
@@ -321,7 +321,7 @@ stk_status stki_resample_view(const stki_field_plan *plan, stki_resampler *resam
 /* Converts the whole block to the row. */
 static void store_block(const stki_field_plan *plan, const stki_resampler *resampler, const void *block, uint8_t *row)
 {
-    const stki_orientation o = resampler->placing.orientation;
+    const stki_orientation o = resampler->placement.orientation;
 
     stki_convert_run(stki_plan_block_convert(plan, o), row,
                      (const uint8_t *)block + stki_plan_turn_offset(plan, o, plan->image.block_strides));
@@ -332,7 +332,7 @@ static void make_lines(const stki_field_plan *plan, stki_resampler *resampler, c
                        int64_t count, uint8_t *to)
 {
     if (padded)
-        stki_pad_lines(plan, &(stki_block){plan->image.block_strides, plan->image.block_bytes}, &resampler->placing,
+        stki_pad_lines(plan, &(stki_block){plan->image.block_strides, plan->image.block_bytes}, &resampler->placement,
                        padded, first, count, to);
     else
         stki_resizer_next(resampler->resizer, to, plan->image.block_strides[0], count);
@@ -345,7 +345,7 @@ static void store_strips(const stki_field_plan *plan, stki_resampler *resampler,
     const int h = plan->layout == STKI_LAYOUT_NHWC ? 0 : 1;
     const int64_t lines = plan->shape[h], width = plan->shape[h + 1], step = plan->image.strip_rows;
     const int64_t stride = stki_plan_line_stride(plan), line = plan->image.block_strides[plan->image.height_axis];
-    const stki_orientation o = resampler->placing.orientation;
+    const stki_orientation o = resampler->placement.orientation;
     const int n = stki_orientation_number(o);
     const int64_t last_pixel = o.flip_v ? (width - 1) * plan->image.block_strides[plan->image.width_axis] : 0;
     uint8_t *strip = resampler->block.data;
@@ -364,7 +364,7 @@ static void store_strips(const stki_field_plan *plan, stki_resampler *resampler,
 static stk_status store_window(const stki_field_plan *plan, stki_resampler *resampler, const stk_tensor *padded,
                                void *row, stk_error *err)
 {
-    const stki_orientation o = resampler->placing.orientation;
+    const stki_orientation o = resampler->placement.orientation;
     const bool strips = plan->image.strip_rows > 0 && !o.transpose && !plan->image.colors;
     stk_status status =
         stki_scratch_reserve(&resampler->block, strips ? plan->image.strip_bytes : plan->image.block_bytes, err);
@@ -402,6 +402,6 @@ static stk_status copy(const stki_field_plan *plan, stki_resampler *resampler, c
 stk_status stki_resample_store(const stki_field_plan *plan, stki_resampler *resampler, const stk_tensor *view,
                                void *row, stk_error *err)
 {
-    return !view || resampler->placing.padded ? store_window(plan, resampler, view, row, err)
-                                              : copy(plan, resampler, view, row, err);
+    return !view || resampler->placement.padded ? store_window(plan, resampler, view, row, err)
+                                                : copy(plan, resampler, view, row, err);
 }

@@ -21,7 +21,7 @@ typedef struct stki_resampler {
     /* the current sample, set by stki_resample_want */
     int64_t shape[STK_MAX_DIMS];
     stki_occasion occasion;
-    stki_placing placing;
+    stki_placement placement;
     int64_t row_shape[3]; /* for rows with their own shapes (rows_images.h) */
     stki_want want;
     stk_tensor view; /* its pixels, set by stki_resample_view */

@@ -7,12 +7,12 @@
 
 /* ---- shapes ---- */
 
-void stki_image_placed_shape(const stki_field_plan *plan, const int64_t *shape, const stki_placing *placing,
+void stki_image_placed_shape(const stki_field_plan *plan, const int64_t *shape, const stki_placement *placement,
                              int64_t out[STKI_IMAGE_AXES])
 {
-    const bool transpose = placing->orientation.transpose;
-    const int64_t height = placing->padded ? placing->pad_y.length : placing->job.window_height;
-    const int64_t width = placing->padded ? placing->pad_x.length : placing->job.window_width;
+    const bool transpose = placement->orientation.transpose;
+    const int64_t height = placement->padded ? placement->pad_y.length : placement->job.window_height;
+    const int64_t width = placement->padded ? placement->pad_x.length : placement->job.window_width;
 
     out[plan->image.channel_axis] = shape[plan->image.channel_axis];
     out[plan->image.height_axis] = transpose ? width : height;
@@ -22,7 +22,7 @@ void stki_image_placed_shape(const stki_field_plan *plan, const int64_t *shape, 
 stk_status stki_image_shape_after(const stki_field_plan *plan, const int64_t *shape, const double *box,
                                   const stki_occasion *occasion, int64_t out[STKI_IMAGE_AXES], stk_error *err)
 {
-    stki_placing placing;
+    stki_placement placement;
     stk_status status;
 
     if (!plan->image.geometry) {
@@ -30,9 +30,9 @@ stk_status stki_image_shape_after(const stki_field_plan *plan, const int64_t *sh
         return STK_OK;
     }
     status = stki_geometry_apply(plan->image.geometry, shape[plan->image.height_axis], shape[plan->image.width_axis],
-                                 box, occasion, &placing, err);
+                                 box, occasion, &placement, err);
     if (status == STK_OK)
-        stki_image_placed_shape(plan, shape, &placing, out);
+        stki_image_placed_shape(plan, shape, &placement, out);
     return status;
 }
 
@@ -42,7 +42,7 @@ stk_status stki_image_shape_after(const stki_field_plan *plan, const int64_t *sh
 static void store_turned(const stki_field_plan *plan, const stki_resampler *resampler, const stk_tensor *from,
                          void *row)
 {
-    const stki_orientation o = resampler->placing.orientation;
+    const stki_orientation o = resampler->placement.orientation;
     const int y = plan->image.height_axis, x = plan->image.width_axis;
     const char *first = from->data;
     int64_t strides[STKI_IMAGE_AXES], to[STKI_IMAGE_AXES], bytes;
@@ -61,14 +61,14 @@ static void store_turned(const stki_field_plan *plan, const stki_resampler *resa
 static stk_status window_place(const stki_field_plan *plan, stki_resampler *resampler, void *row, stk_tensor *out,
                                stk_error *err)
 {
-    const stki_placing *placing = &resampler->placing;
-    const bool turned = stki_orientation_number(placing->orientation) != 0;
+    const stki_placement *placement = &resampler->placement;
+    const bool turned = stki_orientation_number(placement->orientation) != 0;
     int64_t bytes;
     stk_status status;
 
     *out = (stk_tensor){.data = row, .dtype = plan->field->dtype, .ndim = STKI_IMAGE_AXES};
     memcpy(out->shape, resampler->row_shape, sizeof resampler->row_shape);
-    if (placing->orientation.transpose) {
+    if (placement->orientation.transpose) {
         out->shape[plan->image.height_axis] = resampler->row_shape[plan->image.width_axis];
         out->shape[plan->image.width_axis] = resampler->row_shape[plan->image.height_axis];
     }
@@ -83,21 +83,21 @@ static stk_status window_place(const stki_field_plan *plan, stki_resampler *resa
 stk_status stki_image_store(const stki_field_plan *plan, stki_resampler *resampler, const stk_tensor *view, void *row,
                             stk_error *err)
 {
-    const stki_placing *placing = &resampler->placing;
+    const stki_placement *placement = &resampler->placement;
     stk_tensor window;
     stk_status status;
 
-    if (view && !placing->padded) {
+    if (view && !placement->padded) {
         store_turned(plan, resampler, view, row);
         return STK_OK;
     }
     if ((status = window_place(plan, resampler, row, &window, err)) != STK_OK)
         return status;
-    if (placing->padded)
-        stki_pad_lines(plan, &(stki_block){window.strides, window.shape[0] * window.strides[0]}, placing, view, 0,
+    if (placement->padded)
+        stki_pad_lines(plan, &(stki_block){window.strides, window.shape[0] * window.strides[0]}, placement, view, 0,
                        window.shape[plan->image.height_axis], window.data);
     else
-        stki_resizer_next(resampler->resizer, window.data, window.strides[0], placing->job.window_height);
+        stki_resizer_next(resampler->resizer, window.data, window.strides[0], placement->job.window_height);
     if (window.data != row)
         store_turned(plan, resampler, &window, row);
     return STK_OK;

@@ -6,8 +6,8 @@
 #include "resample.h"
 #include "rows_images.h"
 
-/* The shape of the row that this placing produces from a sample of this shape. */
-void stki_image_placed_shape(const stki_field_plan *plan, const int64_t *shape, const stki_placing *placing,
+/* The shape of the row that this placement produces from a sample of this shape. */
+void stki_image_placed_shape(const stki_field_plan *plan, const int64_t *shape, const stki_placement *placement,
                              int64_t out[STKI_IMAGE_AXES]);
 /* The shape of the row that a sample of shape `shape` becomes, without reading it. Errors as for stki_geometry_apply.
  */

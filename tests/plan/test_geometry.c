@@ -605,7 +605,7 @@ static void translations(void **state)
         .kind = STKI_RANDOM_TRANSLATE, .draw = stki_draw_name("a", "b"), .most_right = 0.25, .most_down = 0.5};
     for (int64_t i = 0; i < DRAWS; i++) {
         const stki_occasion occasion = {1, i};
-        stki_placing p;
+        stki_placement p;
 
         assert_ok(stki_geometry_apply(&geometry, 6, 12, NULL, &occasion, &p, &err));
         assert_int_equal(p.pad_x.count, 1);
@@ -706,7 +706,7 @@ static void resized_crops(void **state)
         memcpy(s->ratio, cases[c].ratio, sizeof s->ratio);
         for (int64_t i = 0; i < DRAWS; i++) {
             const stki_occasion occasion = {stki_draw_key(1, 0), i};
-            stki_placing p;
+            stki_placement p;
             int found[4], torch[4];
 
             assert_ok(stki_geometry_apply(&geometry, cases[c].height, cases[c].width, NULL, &occasion, &p, &err));
@@ -880,7 +880,7 @@ static void images_of_any_size(void **state)
                 const int64_t i = stk_batch_indices(batch)[r];
                 const stki_occasion occasion = {stki_draw_key(5, 0), i};
                 int64_t shape[3];
-                stki_placing placing;
+                stki_placement placement;
                 stki_draw down, right;
                 bool is_down, is_right;
 
@@ -889,11 +889,11 @@ static void images_of_any_size(void **state)
                 stki_draw_begin(&right, &occasion, stki_draw_name("other", "random_horizontal_flip"));
                 is_down = stki_draw_unit(&down) < 0.5;
                 is_right = stki_draw_unit(&right) < 0.5;
-                assert_ok(stki_geometry_apply(&only, shape[0], shape[1], NULL, &occasion, &placing, &err));
+                assert_ok(stki_geometry_apply(&only, shape[0], shape[1], NULL, &occasion, &placement, &err));
                 p.height = shape[0];
                 p.width = shape[1];
                 stkt_image_fill(&source, i, p.pixels);
-                plain_crop(&p, placing.top, placing.left, placing.job.in_height, placing.job.in_width);
+                plain_crop(&p, placement.top, placement.left, placement.job.in_height, placement.job.in_width);
                 plain_resize(&p, 60, 70);
                 if (is_down)
                     plain_flip(&p, true);
