@@ -76,8 +76,8 @@ static stk_status check_datasets(const stki_node *root, stk_error *err)
         for (int i = 0; fields && fields->kind == STKI_NODE_MAP && i < fields->count; i++)
             if (first_waiting(fields->items[i], &found) >= 0)
                 return stki_fail_node(err, found.node,
-                                      "statistics of several data sets: found it in datasets, expected it in dataset; "
-                                      "compute them in a separate job, and use its file: stats: FILE");
+                                      "its statistics cannot be computed for several data sets (datasets); compute "
+                                      "them in a separate job and use its file: stats: FILE");
     }
     return STK_OK;
 }
@@ -117,7 +117,7 @@ static stk_status read_step(const waiting *step, stki_stats_opts *out, stk_error
                              "has no effect with calibrate: minmax, which uses no bins: remove it");
     if (out->per == STKI_PER_CHANNEL && stki_stats_scheme(out) != STK_QUANT_SYMMETRIC)
         return stki_fail_value(
-            err, per, "tensor, or also symmetric: true: rows are quantized with one zero point for all channels");
+            err, per, "tensor, or symmetric: true, because rows are quantized with one zero point for all channels");
     return STK_OK;
 }
 
@@ -235,8 +235,8 @@ static stk_status check_found(const waiting *step, const json_t *report, stk_err
             return stki_fail_node(err, step->node, "the field %s has no finite element in channel %zu", step->field, i);
         if (!(json_number_value(value) > 0))
             return stki_fail_node(err, step->node,
-                                  "all values of the field %s in channel %zu are equal, so their std is 0, by which "
-                                  "values cannot be divided; per: tensor uses the std of all channels",
+                                  "all values of the field %s in channel %zu are equal, so their std is 0, and "
+                                  "normalize divides by it; per: tensor uses the std of all channels",
                                   step->field, i);
     }
     return STK_OK;

@@ -48,7 +48,7 @@ static stk_status count_lengths(stki_tally *tally, const stki_count_field *field
                                 (stki_place){field->name, batch->indices[row], -1,
                                              STKI_TEXT("%lld", (long long)at.shape[2]),
                                              STKI_TEXT("%lld", (long long)channels)},
-                                "channels (statistics by channel need as many in each row; set per: tensor)");
+                                "channels (per-channel statistics need the same number in each row; set per: tensor)");
         status = stki_tally_length(tally, at.shape ? at.shape[0] * at.shape[1] : at.entries, err);
     }
     return status;

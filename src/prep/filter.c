@@ -295,7 +295,7 @@ static stk_status open_size(stki_filter_step *step, stk_error *err)
     const bool bytes = field->dtype == STK_U8 && field->ndim == 1 && field->variable;
 
     if (wants_pixels(rule) && !field->shards[0]->image && !bytes)
-        return stki_fail_node(err, step->node, "field %s has no images, whose height and width could be limited",
+        return stki_fail_node(err, step->node, "field %s has no images: height and width cannot be limited",
                               field->name);
     if ((rule->min_length >= 0 || rule->max_length >= 0) && (!field->variable || field->shards[0]->image))
         return stki_fail_node(err, step->node, "field %s has no ragged samples", field->name);
@@ -513,8 +513,7 @@ stk_status stki_filter_apply(const stki_node *node, stki_core *core, const _Atom
         return status;
     config->leaves_out = true;
     if (config->dataset_count > 0)
-        return stki_fail_key(err, node,
-                             "found it with several data sets, expected one: filter each of them in its own job");
+        return stki_fail_key(err, node, "cannot be used with several data sets: filter each of them in its own job");
     stki_scratch_init(&f.scratch);
     out->before = config->index_list ? config->index_count : core->dataset->count;
     status = open_steps(&f, core, err);

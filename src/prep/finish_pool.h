@@ -79,8 +79,8 @@ typedef struct stki_finished {
 bool stki_finish_pool_has_room(const stki_finish_pool *pool);
 /* STK_E_BUSY: the pool is full, or has failed with an error that pop returns. STK_E_RANGE: more rows than max_rows. */
 stk_status stki_finish_pool_push(stki_finish_pool *pool, const stki_finish_batch *batch, stk_error *err);
-/* Returns the oldest batch, which is valid until release. While it is not finished and rows are left, the calling
- * thread processes rows, too. STK_AGAIN: not finished at the deadline. STK_END: nothing was pushed. STK_E_MEMORY: from
+/* Returns the oldest batch, which is valid until release. While it is not finished, the calling thread helps to process
+ * rows. STK_AGAIN: not finished at the deadline. STK_END: nothing was pushed. STK_E_MEMORY: from
  * then on, the pool can only be destroyed. */
 stk_status stki_finish_pool_pop(stki_finish_pool *pool, int64_t deadline_ns, stki_finished *out, stk_error *err);
 /* Merges the observations of the popped batch into `seen`, one per observer (NULL: initially). To be called once per

@@ -35,8 +35,8 @@ static const stki_option prep_rows[] = {
                 "With on_error: skip, the job ends if more than this fraction of the samples fails",
                 .effect = STKI_ON_NOTHING, .need = &needs_skip),
     STKI_SIZE(stki_prep_section, piece_bytes, 64MiB, 4096, INT64_C(1) << 40,
-              "Approximate maximum of output that an interrupted job has to make again; rows to be encoded count with "
-              "their size before encoding",
+              "Approximate maximum amount of output that must be made again after an interruption; rows to be encoded "
+              "count with their unencoded size",
               .need = &needs_output),
     STKI_ENUM(stki_prep_section, inputs, sizes, inputs_words,
               "What the manifest records of each input: its size (sizes), or also its XXH3 checksum (digests), for "
@@ -79,7 +79,7 @@ static const stki_option_table *loader_rows_of(int index)
 static const stki_option_table prep_table = STKI_OPTION_TABLE_WITH("prep", prep_rows, .choice = loader_rows_of);
 
 static const stki_option output_rows[] = {
-    STKI_STRING(stki_output_section, path, NULL, "The file, or the stem of the names of several files",
+    STKI_STRING(stki_output_section, path, NULL, "Path of the file, or the stem of the names of several files",
                 .effect = STKI_ON_NOTHING, .flags = STKI_PATH),
     STKI_STRING(stki_output_section, format, NULL, "File format; by default from the extension of the path",
                 .flags = STKI_BY_VALUE, .examples = STKI_EXAMPLES("npy", "raw")),
@@ -87,7 +87,8 @@ static const stki_option output_rows[] = {
               .flags = STKI_NAMED, .inner = &stki_finish_table),
     STKI_INT(stki_output_section, shard_rows, 0, 0, MOST, "rows", "Rows per shard (NAME-00000, …); 0: one file"),
     STKI_SIZE(stki_output_section, shard_bytes, 0, 0, INT64_MAX,
-              "Maximum size of a file, before which the next one is started; 0: one file", .instead_of = "shard_rows"),
+              "Maximum size of a file; a new file is started before it would be exceeded; 0: one file",
+              .instead_of = "shard_rows"),
 };
 static const stki_option_table output_table =
     STKI_OPTION_TABLE_WITH("output", output_rows, .choice = stki_sink_table, .about = stki_finish_about);
@@ -129,8 +130,8 @@ static stk_status check_sections(const job_tables *tables, const stki_node *root
 
     if (loader)
         return stki_fail_key(err, loader,
-                             "found it in a preparation job, where order, split, num_workers and similar options are "
-                             "keys of prep: move them there");
+                             "not allowed in a preparation job, where order, split, num_workers and similar options "
+                             "are keys of prep: move them there");
     return stki_sections_check(tables->all, NULL, root, err);
 }
 
@@ -269,7 +270,7 @@ static stk_status copy_path(const char *path, char **out, stk_error *err)
     return *out ? STK_OK : stki_fail_memory(err, (int64_t)strlen(path), "a path");
 }
 
-/* This also checks the config of the loader. */
+/* Sets the paths of the output and of the work folder. Also checks the config of the loader. */
 static stk_status find_paths(stki_job *job, stk_error *err)
 {
     const stki_node *stats = stki_node_get(job->stats, "path");
@@ -334,8 +335,8 @@ static stk_status read_what(stki_job *job, const stki_node *root, stk_error *err
         return without_output(job, job->stats, err);
     if (stki_node_get(job->stats, "path"))
         return stki_fail_key(err, stki_node_get(job->stats, "path"),
-                             "found it together with output, which writes the statistics to NAME.stats.json next to "
-                             "the data: remove it");
+                             "cannot be used with output, which writes the statistics to NAME.stats.json next to the "
+                             "data: remove it");
     status = find_format(job, output, err);
     return status == STK_OK ? read_output(job, output, err) : status;
 }

@@ -41,11 +41,11 @@ stk_status stki_flusher_create(int depth, stki_flusher **out, stk_error *err)
     stk_status status;
 
     if (!flusher)
-        return stki_fail_memory(err, sizeof *flusher, "a thread that syncs");
+        return stki_fail_memory(err, sizeof *flusher, "the syncing thread");
     flusher->depth = depth;
     flusher->tasks = stki_zalloc_array(depth, sizeof(stki_flush *));
     status = flusher->tasks ? stki_thread_pool_create(&opts, &flusher->pool, err)
-                            : stki_fail_memory(err, depth * (int64_t)sizeof(stki_flush *), "a thread that syncs");
+                            : stki_fail_memory(err, depth * (int64_t)sizeof(stki_flush *), "the syncing thread");
     if (status == STK_OK)
         *out = flusher;
     else
@@ -130,13 +130,13 @@ struct stki_outlet {
     int64_t shard;               /* shard of the sink */
     stki_sink_opts sink_opts;    /* options of the sink */
     stki_sink_size size;         /* size of the sink's rows */
-    int64_t bytes, closed_bytes; /* size that its files would have; size of the files of earlier shards */
+    int64_t bytes, closed_bytes; /* size of its files if finished now; size of the files of earlier shards */
     int64_t found_bytes;         /* bytes that existed when the outlet was opened */
     int64_t done_rows;           /* rows of earlier shards */
     struct closing closing[CLOSING]; /* full sinks that have not been passed to the flusher */
     int closing_count;
     bool alike;   /* all rows have the same sizes */
-    json_t *line; /* line of the only piece of a format without marks, in which nothing is kept until the end */
+    json_t *line; /* of a format without marks: the line of its only piece, written at the end */
 };
 
 /* A task of the flusher. */

@@ -21,7 +21,8 @@ typedef struct stki_flush {
     void (*drop)(struct stki_flush *flush);                      /* frees the task */
 } stki_flush;
 
-/* Queues a task; blocks while the queue is full. Takes ownership, even on failure, which is that of an earlier task. */
+/* Queues a task; blocks while the queue is full. Takes ownership, even on failure. Fails only with the error of an
+ * earlier task. */
 stk_status stki_flusher_put(stki_flusher *flusher, stki_flush *flush, stk_error *err);
 /* Waits for all tasks; returns the first error. */
 stk_status stki_flusher_wait(stki_flusher *flusher, stk_error *err);
@@ -34,8 +35,8 @@ typedef struct stki_outlet_opts {
     int field_count;
     const char *making;  /* folder of unfinished files */
     int64_t shard;       /* its number; -1: a single data set, whose name has no number */
-    int64_t shard_bytes; /* > 0: starts another shard if the files of this one would have more bytes … */
-    int64_t shard_most;  /* … or if it would have more rows */
+    int64_t shard_bytes; /* maximum size of a shard's files; 0: unlimited */
+    int64_t shard_most;  /* maximum number of rows of a shard, if shard_bytes > 0 */
     int64_t most_rows, first_row;
     bool may_skip, force;
     int threads;

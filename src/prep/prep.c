@@ -21,7 +21,7 @@ struct stk_prep {
     char *manifest_path, *skipped_path, *stats_path;
     stki_notes notes;
     stki_job_clock clock;  /* of the last run */
-    stki_inputs_seen seen; /* by the last run */
+    stki_inputs_seen seen; /* inputs read by the last run */
 };
 
 /* Initializes a run of the job. */
@@ -99,14 +99,15 @@ static stk_status check_opts(stk_prep *prep, const stk_prep_opts *opts, stk_erro
                          "opts.task: found %lld of %lld, expected a number from 0 to the number of tasks minus 1",
                          (long long)o->task, (long long)o->tasks);
     if (o->restart && o->tasks > 1)
-        return stki_fail(err, STK_E_BAD_ARG,
-                         "opts.restart: found it with %lld tasks, each of which would discard the others' pieces: "
-                         "remove the work folder before starting them",
-                         (long long)o->tasks);
+        return stki_fail(
+            err, STK_E_BAD_ARG,
+            "opts.restart: cannot be combined with %lld tasks, because each would discard the pieces of the "
+            "others: remove the work folder before starting them",
+            (long long)o->tasks);
     if (o->force && o->tasks > 1)
         return stki_fail(err, STK_E_BAD_ARG,
-                         "opts.force: found it with %lld tasks: a task that starts late cannot distinguish the old "
-                         "output from the new output of the others: remove the old output before starting them",
+                         "opts.force: cannot be combined with %lld tasks, because a task that starts late cannot "
+                         "distinguish the old output from the new one: remove the old output before starting them",
                          (long long)o->tasks);
     if (o->merge && o->no_merge)
         return stki_fail(err, STK_E_BAD_ARG, "opts.merge: cannot be combined with no_merge");
@@ -199,8 +200,7 @@ const char *stk_prep_note(const stk_prep *prep, int index)
 
 /* ---- run ---- */
 
-/* Checks the name in advance for formats that create their file at the end. Others check it when they are opened.
- */
+/* Checks the name in advance for formats that create their file at the end. Others check it when they are opened. */
 static stk_status check_name(const stk_prep *prep, stk_error *err)
 {
     char *path =

@@ -117,8 +117,8 @@ static void note_stays(const stki_prep_run *run)
 
         (void)stki_stays_text(of_field, &count, text, sizeof text);
         if (run->notes)
-            stki_notes_add(run->notes, "output.fields.%s: %" PRId64 " image%s stayed as %s: %s", field, count,
-                           count == 1 ? "" : "s", count == 1 ? "it was" : "they were", text);
+            stki_notes_add(run->notes, "output.fields.%s: %" PRId64 " image%s %s kept unchanged: %s", field, count,
+                           count == 1 ? "" : "s", count == 1 ? "was" : "were", text);
     }
 }
 
@@ -172,8 +172,9 @@ static stk_status report_of(const stki_observer *observer, stki_seen **seen, jso
     return status == STK_OK ? observer->ops->report(observer, *seen, out, err) : status;
 }
 
-/* Adds the results of earlier passes. A field that was also counted at output keeps those results, with the calibration
- * by which it was quantized, and gets the others under `before`. */
+/* Adds the results of the passes before the writing one. If the written rows of a field were counted too, its results
+ * are those of the written rows, plus the calibration that quantized them; those of the earlier pass are its key
+ * `before`. */
 static stk_status add_counted(json_t *counted, json_t *fields, stk_error *err)
 {
     const char *name;

@@ -27,8 +27,8 @@ stk_status stki_prep_read_file(const char *path, char **text, int64_t *bytes, st
     *bytes = file->size;
     *text = NULL;
     if (file->size >= SMALL_FILE)
-        status = stki_fail_at(err, STK_E_LIMIT, (stki_place){path, -1, -1, "more", "less than 1 GiB"},
-                              "bytes of a file that is read as a whole");
+        status = stki_fail_at(err, STK_E_LIMIT, (stki_place){path, -1, -1, "1 GiB or more", "less than 1 GiB"},
+                              "size of a file that is read as a whole");
     else if (!(*text = stki_zalloc(file->size + 1)))
         status = stki_fail_memory(err, file->size, path);
     if (status == STK_OK)

@@ -334,7 +334,7 @@ static stk_status compare_times(const stki_prep_run *run, const json_t *now, con
     const json_t *made = json_object_get(manifest, "inputs"),
                  *times = json_object_get(json_object_get(manifest, "run"), "inputs_modified");
     struct files at = {0};
-    /* The output was made by a version that recorded no times. */
+    /* For the output of a version that did not record times. */
     const bool unchanged = json_array_size(times) < json_array_size(made) && !newer_file(run, output, &at);
     json_t *summed = NULL;
     stk_status status = STK_OK;

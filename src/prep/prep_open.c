@@ -193,7 +193,7 @@ static stk_status find_finisher(stki_prep_run *run, stki_prep_field *field, stk_
         field->out.alias = options.alias;
         return status;
     }
-    /* Handles unchanged images, of which only the headers are read. */
+    /* Without `encode`, image files are kept unchanged, and only their headers are read. */
     ops = encode ? stki_finisher_of(encode) : &stki_finish_keep;
     if (!ops)
         return stki_fail_value(err, encode, "%s (docs/reference/encode.md)", stki_finisher_list(words, sizeof words));

@@ -1,4 +1,4 @@
-/* prep_progress.c: reports progress to the caller at intervals, and cancellation; see prep_run.h. */
+/* prep_progress.c: reports progress to the caller at intervals and checks for cancellation; see prep_run.h. */
 #include "clock.h"
 #include "error.h"
 #include "prep_phase.h"

@@ -70,8 +70,8 @@ typedef struct stki_prep_run {
     stki_observer **observers;
     int observer_count;
     int64_t batch_rows;
-    /* prep_size.c: estimated sizes of many rows in the files: assuming that encoding does not change the size, and with
-     * the smallest possible size; and of one unencoded row in a spooled piece. */
+    /* prep_size.c: estimated sizes of many rows in the files, `typical` if encoding does not change the size of a row,
+     * `least` with the smallest possible size; and of one unencoded row in a spooled piece. */
     stki_sink_size typical, least;
     int64_t spooled_row;
     stki_filter_counts filter; /* results of prep.filter */

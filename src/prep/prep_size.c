@@ -109,7 +109,7 @@ static stk_status check_shard_bytes(const stki_prep_run *run, stk_error *err)
     return stki_fail_at(
         err, STK_E_CONFIG,
         (stki_place){run->job->path, -1, -1, STKI_TEXT("%" PRId64, bytes), STKI_TEXT("at least %" PRId64, least)},
-        "output.shard_bytes: the %s files of one row have as many bytes", run->job->format->format);
+        "output.shard_bytes: less than the size of the %s files of one row", run->job->format->format);
 }
 
 stk_status stki_prep_find_sizes(stki_prep_run *run, stk_error *err)

@@ -170,7 +170,8 @@ stk_status stki_work_check_target(const stki_job *job, stk_error *err)
     if (stat(folder, &st) != 0)
         status = stki_fail_errno(err, errno, folder, "the output's folder cannot be used");
     else if (!S_ISDIR(st.st_mode))
-        status = stki_fail_at(err, STK_E_IO, (stki_place){folder, -1, -1, "no folder", "a folder"}, "%s", key);
+        status =
+            stki_fail_at(err, STK_E_IO, (stki_place){folder, -1, -1, "another kind of file", "a folder"}, "%s", key);
     else if (stat(job->path, &st) == 0 && S_ISDIR(st.st_mode))
         status = stki_fail_at(err, STK_E_IO, (stki_place){job->path, -1, -1, "a folder", "a file name"}, "%s", key);
     else if (lstat(job->path, &st) == 0 && S_ISLNK(st.st_mode) && stat(job->path, &st) != 0)

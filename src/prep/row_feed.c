@@ -135,7 +135,7 @@ static stk_status fetch(stki_row_feed *rows, stk_error *err)
     if (status == STK_OK)
         status = wait_for_batch(rows, &batch, err);
     if (status == STK_END)
-        return stki_fail(err, STK_E_MISMATCH, "the data set ended at position %lld, expected %lld of them",
+        return stki_fail(err, STK_E_MISMATCH, "the data set ended at position %lld, expected %lld positions",
                          (long long)rows->at, (long long)rows->positions);
     if (status != STK_OK)
         return status;

@@ -177,7 +177,7 @@ stk_status stki_spool_known(const char *path, json_t **out, stk_error *err)
         *out = json_loads(text, 0, NULL);
         if (!json_is_object(*out)) {
             json_decref(*out);
-            status = damaged(path, at, "no JSON", err);
+            status = damaged(path, at, "invalid JSON", err);
         }
     }
     stki_free(text);

@@ -42,8 +42,8 @@ static stk_status read_variable(const char *name, int64_t least, int64_t *out, s
                          name);
     if (!read_whole(text, &end, out) || *end || *out < least || *out > MOST_TASKS)
         return stki_fail(err, STK_E_CONFIG,
-                         "%s in the environment: found \"%s\", expected a number from %" PRId64
-                         "; --launcher=none ignores the environment",
+                         "%s in the environment: found \"%s\", expected %" PRId64
+                         " or more; --launcher=none ignores the environment",
                          name, text, least);
     return STK_OK;
 }

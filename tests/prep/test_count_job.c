@@ -492,7 +492,7 @@ static void test_refusals(void **state)
             "one zero point for all");
     refused(stkt_text("%s%s", dataset("{normalize: {stats: job, scale: 1}}"), out), "stats alone");
     refused(stkt_text("%sstats: {}\n", dataset("")), "output: {path: FILE}");
-    refused(stkt_text("%s%sstats: {path: a.json}\n", dataset(""), out), "found it together with output");
+    refused(stkt_text("%s%sstats: {path: a.json}\n", dataset(""), out), "cannot be used with output");
     refused(stkt_text("%sstats: {path: %s, fields: {y: {}}}\n", dataset(""), stkt_path("no.stats.json")), "y");
     stkt_write_npy(stkt_path("constant.npy"), "<f4", "False", "(2, 2)", 64, (const float[]){1, 1, 1, 1}, 16);
     refused(stkt_text("dataset: {fields: {x: {path: %sconstant.npy, transforms: [{normalize: {stats: job}}]}}}\n%s",

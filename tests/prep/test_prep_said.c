@@ -99,7 +99,7 @@ static void test_keys_of_fields(void **state)
                    "output.fields.label.alias: has no effect in ");
     }
     refuse(job(".npy", "", "format: hdf5", ""), STK_E_CONFIG,
-           "output.format: found hdf5, but the path ends in .npy, as files of npy do");
+           "output.format: found hdf5, but the extension .npy belongs to npy");
 }
 
 static void test_keys_of_statistics(void **state)

@@ -266,7 +266,7 @@ static void test_endings(void **state)
                 }
                 assert_status(stki_sink_find(stki_sinks[i]->format, path, &found, &err), STK_E_UNSUPPORTED);
                 assert_says(*ending);
-                assert_says("remove format, or give the path");
+                assert_says("remove format, or change the extension");
             }
     for (int i = 0; stki_sinks[i]; i++) { /* an unknown one, none, that of a folder */
         const stki_sink_ops *found;

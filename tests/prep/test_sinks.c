@@ -1071,6 +1071,10 @@ static void test_values_refused(void **state)
                  "field w: bytes: found 8, expected 12");
     refuse_value("raw", &image, &(stki_sink_value){.bytes = bytes, .size = 9, .height = 2, .width = 2, .channels = 3},
                  STK_E_BAD_VALUE, "field i: bytes: found 9, expected 12");
+    refuse_value("raw", &image,
+                 &(stki_sink_value){.bytes = bytes, .size = 9, .height = INT64_MAX, .width = 2, .channels = 3},
+                 STK_E_BAD_VALUE,
+                 "field i: size of the image: found 9223372036854775807 x 2 x 3, expected less than 2^63 bytes");
     refuse_value("beton", &image, &(stki_sink_value){.bytes = bytes, .size = 4, .height = 2, .width = 2, .channels = 1},
                  STK_E_BAD_VALUE, "found 1 channels, expected 3: .beton only stores RGB");
     refuse_value(
@@ -1082,7 +1086,7 @@ static void test_values_refused(void **state)
     refuse_value("beton", &big, &(stki_sink_value){.bytes = bytes, .size = 8}, STK_E_BAD_VALUE,
                  "field u: found 18446744073709551615, expected at most 2^63 - 1");
     refuse_value("tar", &jpg, &(stki_sink_value){.bytes = bytes, .size = 12, .height = 2, .width = 2, .channels = 3},
-                 STK_E_BAD_VALUE, "field i: found pixels, expected what .jpg says");
+                 STK_E_BAD_VALUE, "field i: found pixels, expected an image that matches extension: jpg");
 }
 
 int main(void)

@@ -38,8 +38,9 @@ static const stki_option jpeg_rows[] = {
                 "Fraction of the images that are encoded as JPEG, drawn at random; the others are stored as pixels"),
     STKI_INT(jpeg_options, seed, 0, 0, INT64_MAX, "", "Seed of the draw"),
     STKI_INT(jpeg_options, above_pixels, 0, 0, INT64_MAX, "pixels",
-             "Encode only images with more pixels as JPEG; the others are stored as pixels"),
-    STKI_SIZE(jpeg_options, above_bytes, 0, 0, INT64_MAX, "Encode only images with more bytes of pixels as JPEG"),
+             "Encode only images with more pixels than this as JPEG; the others are stored as pixels"),
+    STKI_SIZE(jpeg_options, above_bytes, 0, 0, INT64_MAX,
+              "Encode only images whose pixels have more bytes than this as JPEG"),
 };
 static const stki_option_table jpeg_table = STKI_OPTION_TABLE("output.fields.NAME (encode: jpeg)", jpeg_rows);
 

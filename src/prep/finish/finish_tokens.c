@@ -33,7 +33,7 @@ static const stki_option token_rows[] = {
         token_options, split, NULL,
         "How text is split before encoding: gpt2, cl100k, o200k or none; by default as the vocabulary specifies",
         .examples = STKI_EXAMPLES("gpt2", "none")),
-    STKI_STRING(token_options, pattern, NULL, "A regular expression whose matches are the pieces, instead of split",
+    STKI_STRING(token_options, pattern, NULL, "Instead of split, a regular expression whose matches are the pieces",
                 .instead_of = "split", .examples = STKI_EXAMPLES("\\w+|\\W", ".")),
     STKI_ENUM(
         token_options, special_tokens, text, special_words,
@@ -44,7 +44,7 @@ static const stki_option token_rows[] = {
     STKI_STRING(token_options, end, NULL, "Token inserted after each document, given by id or by text",
                 .examples = STKI_EXAMPLES("256", "1")),
     STKI_STRING(token_options, dtype, NULL,
-                "Dtype of the ids: uint16 or uint32; by default the smaller one that holds all ids",
+                "Dtype of the ids: uint16 or uint32; by default the smaller one that can represent all ids",
                 .examples = STKI_EXAMPLES("uint16", "uint32")),
     STKI_STRING(token_options, extension, NULL, "Extension of files in archives, without the dot",
                 .examples = STKI_EXAMPLES("tok", "bin")),

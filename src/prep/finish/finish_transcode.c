@@ -49,7 +49,7 @@ typedef struct transcoder {
 
 static stk_status check_key(const stki_node *encode, stk_error *err)
 {
-    return stki_node_get(encode, "transcode") ? STK_OK : stki_fail_value(err, encode, "transcode: jpeg in this map");
+    return stki_node_get(encode, "transcode") ? STK_OK : stki_fail_value(err, encode, "a map with transcode: jpeg");
 }
 
 static stk_status transcode_create(const stki_node *options, const stki_sink_field *in, stki_sink_field *out,

@@ -42,11 +42,9 @@ stk_status stki_token_steps_add(stki_token_steps *steps, const stki_token_step *
     stki_token_step *added = &steps->step[steps->count];
 
     if (steps->count == STKI_TOKEN_MOST_STEPS)
-        return stki_fail(err, STK_E_UNSUPPORTED,
-                         "found more than %d steps before the model, expected at most that many",
-                         STKI_TOKEN_MOST_STEPS);
+        return stki_fail(err, STK_E_UNSUPPORTED, "found more than %d steps before the model", STKI_TOKEN_MOST_STEPS);
     if ((step->kind == STKI_TOKEN_REPLACE || step->kind == STKI_TOKEN_PREFIX) && strlen(step->text) > MOST_TEXT)
-        return stki_fail(err, STK_E_LIMIT, "a step that inserts %zu bytes into a text, expected at most %d",
+        return stki_fail(err, STK_E_LIMIT, "found a step that inserts %zu bytes into a text, expected at most %d",
                          strlen(step->text), MOST_TEXT);
     *added = *step;
     added->from = NULL;

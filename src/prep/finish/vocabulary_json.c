@@ -293,7 +293,7 @@ static stk_status read_pair_of_files(reading *r, json_t *root, const char *merge
 
     if (!merges)
         return stki_fail_at(r->err, STK_E_CONFIG,
-                            (stki_place){r->v->path, -1, -1, "only a vocab.json", "its merges.txt as `merges` too"},
+                            (stki_place){r->v->path, -1, -1, "only a vocab.json", "also its merges.txt, as `merges`"},
                             "vocabulary");
     status = stki_token_steps_add(
         &r->v->then, &(stki_token_step){.kind = STKI_TOKEN_SPLIT, .text = stki_token_pattern("gpt2")}, r->err);

@@ -233,7 +233,7 @@ static stk_status copy_waiting(struct arrays *a, stk_error *err)
             continue;
         piece = stki_zalloc(row_bytes > 0 ? at_once * row_bytes : 1);
         status =
-            piece ? copy_part(a, i, piece, at_once, err) : stki_fail_memory(err, at_once * row_bytes, "rows that wait");
+            piece ? copy_part(a, i, piece, at_once, err) : stki_fail_memory(err, at_once * row_bytes, "buffered rows");
         stki_free(piece);
         stki_spill_destroy(a->spills[i]);
         a->spills[i] = NULL;

@@ -121,7 +121,7 @@ static stk_status read_mark(struct columns *c, int index, const json_t *mark, in
         return STK_OK;
     }
     return stki_fail_at(err, STK_E_CORRUPT, (stki_place){c->common.opts.path, -1, -1, NULL, "a number of rows"},
-                        "the file as it was left: array %s", array->name);
+                        "damaged mark: array %s", array->name);
 }
 
 static stk_status open_column(struct columns *c, int index, bool header, const json_t *mark, stk_error *err)

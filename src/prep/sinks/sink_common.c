@@ -87,10 +87,15 @@ static stk_status check_value(const stki_sink_common *c, int64_t row, int i, con
                               v->height < 0  ? v->height
                               : v->width < 0 ? v->width
                                              : v->channels,
-                              -1, "a size of the image", err);
+                              -1, "size of the image", err);
         if (v->encoding == STKI_PLAIN &&
             (!stki_mul(v->height, v->width, &expected) || !stki_mul(expected, v->channels, &expected)))
-            return fail_value(c, row, i, v->height, -1, "an image's height that fits", err);
+            return stki_fail_at(
+                err, STK_E_BAD_VALUE,
+                (stki_place){c->opts.path, row, -1,
+                             STKI_TEXT("%" PRId64 " x %" PRId64 " x %" PRId64, v->height, v->width, v->channels),
+                             "less than 2^63 bytes"},
+                "field %s: size of the image", c->opts.fields[i].name);
         break;
     default:
         break;
@@ -131,7 +136,7 @@ stk_status stki_sink_check_finish(const stki_sink_common *c, stk_error *err)
         return status;
     return stki_fail_at(err, STK_E_MISMATCH,
                         (stki_place){c->opts.path, -1, -1, STKI_TEXT("%" PRId64, c->rows),
-                                     STKI_TEXT("%" PRId64 " as announced", c->opts.most_rows)},
+                                     STKI_TEXT("%" PRId64 ", as announced", c->opts.most_rows)},
                         "number of rows");
 }
 
@@ -204,7 +209,7 @@ stk_status stki_mark_int(const json_t *mark, const char *key, const char *path, 
     if (*out >= 0)
         return STK_OK;
     return stki_fail_at(err, STK_E_CORRUPT, (stki_place){path, -1, -1, NULL, "a number of at least 0"},
-                        "the file as it was left: %s", key);
+                        "damaged mark: %s", key);
 }
 
 stk_status stki_mark_rows(stki_sink_common *c, const json_t *mark, stk_error *err)
@@ -216,7 +221,7 @@ stk_status stki_mark_rows(stki_sink_common *c, const json_t *mark, stk_error *er
     return stki_fail_at(err, STK_E_CORRUPT,
                         (stki_place){c->opts.path, -1, -1, STKI_TEXT("%" PRId64, c->rows),
                                      STKI_TEXT("at most %" PRId64, c->opts.most_rows)},
-                        "the file as it was left: rows");
+                        "damaged mark: rows");
 }
 
 stk_status stki_mark_new(json_t *made, json_t **out, stk_error *err)

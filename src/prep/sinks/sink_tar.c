@@ -417,7 +417,7 @@ static stk_status check_image_of_row(const struct tar_sink *t, int64_t row, cons
         err, STK_E_BAD_VALUE,
         (stki_place){t->common.opts.path, row, -1,
                      encoding == STKI_PLAIN ? "pixels" : STKI_TEXT("a %s image", image_extension(encoding)),
-                     STKI_TEXT("what .%s says (output.fields.%s)", extension, field->name)},
+                     STKI_TEXT("an image that matches extension: %s (output.fields.%s)", extension, field->name)},
         "field %s", field->name);
 }
 

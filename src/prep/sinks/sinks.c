@@ -50,12 +50,10 @@ static stk_status check_ending(const stki_sink_ops *sink, const char *path, stk_
 
     for (int i = 0; name && !has_ending(sink, name) && stki_sinks[i]; i++)
         if (has_ending(stki_sinks[i], name))
-            return stki_fail(
-                err, STK_E_UNSUPPORTED,
-                "found %s, but the path ends in %s, as files of %s do: remove format, or give the path %s%s%s",
-                sink->format, strrchr(name, '.'), stki_sinks[i]->format,
-                sink->endings ? "the ending " : "another ending", sink->endings ? sink->endings[0] : "",
-                sink->endings && sink->endings[1] ? " or another one" : "");
+            return stki_fail(err, STK_E_UNSUPPORTED,
+                             "found %s, but the extension %s belongs to %s: remove format, or change the extension%s%s",
+                             sink->format, strrchr(name, '.'), stki_sinks[i]->format,
+                             sink->endings ? ", for example to " : "", sink->endings ? sink->endings[0] : "");
     return STK_OK;
 }
 

@@ -123,7 +123,7 @@ static stk_status check_rows(const stats_observer *o, stki_seen *seen, const stk
                                 (stki_place){o->name, row->sample, -1,
                                              STKI_TEXT("%lld", (long long)row->shape[row->ndim - 1]),
                                              STKI_TEXT("%lld", (long long)o->form.channels)},
-                                "channels (statistics by channel need as many in each row; set per: tensor)");
+                                "channels (per-channel statistics need the same number in each row; set per: tensor)");
         status = stki_tally_length(seen->tally,
                                    o->form.opaque  ? row->size
                                    : row->ndim > 2 ? row->shape[0] * row->shape[1]

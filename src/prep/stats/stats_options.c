@@ -34,9 +34,10 @@ static const stki_option field_rows[] = {
 const stki_option_table stki_stats_field_table = STKI_OPTION_TABLE("stats.fields.NAME", field_rows);
 
 static const stki_option rows[] = {
-    STKI_STRING(stki_stats_section, path, NULL,
-                "The file, in a job without output; with output, it is NAME.stats.json next to the data",
-                .effect = STKI_ON_NOTHING, .flags = STKI_PATH),
+    STKI_STRING(
+        stki_stats_section, path, NULL,
+        "Path of the file, only in a job without output; with output, the file is NAME.stats.json next to the data",
+        .effect = STKI_ON_NOTHING, .flags = STKI_PATH),
     STKI_NODE(stki_stats_section, fields, "Statistics by field: {NAME: {…}}; by default, all fields",
               .flags = STKI_NAMED | STKI_GIVEN, .inner = &stki_stats_field_table),
 };
@@ -155,7 +156,7 @@ stk_status stki_stats_form(const stki_stats_opts *opts, const stki_sink_field *f
     if (out->opaque)
         out->dtype = STK_U8;
     if (out->opaque && (opts->methods || opts->classes || opts->per == STKI_PER_CHANNEL))
-        return fail(map, err, field->name, "the rows are files, of which only the lengths are counted");
+        return fail(map, err, field->name, "the rows are files, and only their lengths are counted");
     if (opts->per == STKI_PER_CHANNEL && axis < 0)
         return fail(map, err, field->name,
                     "per: channel requires a channel axis: give the layout of the samples, source: {layout: nhwc} or "
