@@ -124,7 +124,7 @@ static const stki_option loader_rows[] = {
                     "How long next waits for a batch before it returns a timeout error", .effect = STKI_ON_NOTHING,
                     STKI_C(stk_loader_opts, timeout_ns)),
     STKI_TIME_WORDS(stki_loader_config, close_timeout, 1s, 0, INT64_MAX, infinite_words, -1,
-                    "How long close waits for workers stuck in system calls, copies and streams",
+                    "How long close waits for workers that are stuck in system calls, and for copies and streams",
                     .effect = STKI_ON_NOTHING, STKI_C(stk_loader_opts, close_timeout_ns)),
     STKI_INT_WORDS(stki_loader_config, rank, auto, 0, MOST, auto_words, -1, "",
                    "Rank of this process; auto: from the launcher, otherwise 0", .effect = STKI_ON_RANKS,

@@ -20,8 +20,7 @@ static const stki_need needs_contiguous = {.key = "method", .words = contiguous_
 
 static const stki_option split_rows[] = {
     STKI_ENUM(stki_split_config, part, train, part_words, "The part to load"),
-    STKI_DOUBLE(stki_split_config, fraction, 0.1, 0, 1, "",
-                "The fraction of the samples that is val; the rest is train"),
+    STKI_DOUBLE(stki_split_config, fraction, 0.1, 0, 1, "", "Fraction of the samples in val; the others are in train"),
     STKI_ENUM(stki_split_config, method, exact, stki_split_methods,
               "exact: exactly that fraction, drawn at random; contiguous: the last samples of each group of windows, "
               "or of the data set if there are no windows; hash: by the hash of each sample's key, so that adding "
@@ -32,8 +31,8 @@ static const stki_option split_rows[] = {
                 "samples with equal values stay in the same part",
                 .need = &needs_hash, .examples = STKI_EXAMPLES("index", "path")),
     STKI_INT_WORDS(stki_split_config, gap, auto, 0, INT64_C(1) << 40, gap_words, -1, "samples",
-                   "With contiguous, the number of samples before val in which no window of train begins; auto: just "
-                   "enough that no sample is in windows of both",
+                   "With method: contiguous, the number of samples before val in which no window of train may begin; "
+                   "auto: just enough that no sample is in windows of both parts",
                    .need = &needs_contiguous),
 };
 const stki_option_table stki_split_table = STKI_OPTION_TABLE_WITH("loader.split", split_rows, .shorthand = "part");

@@ -124,7 +124,7 @@ static stk_status empty_subset(const stki_loader_config *config, const char *dat
 
     if (listed == 0)
         return stki_fail(err, STK_E_EMPTY,
-                         "%s%s%s%s%sindices: the subset is empty: found a list of no samples; leave indices out to use "
+                         "%s%s%s%s%sindices: the subset is empty: found a list of no samples; omit indices to use "
                          "all %lld",
                          of, name, behind, dataset ? "" : config->section, dataset ? "" : ".", (long long)count);
     return stki_fail(err, STK_E_EMPTY,

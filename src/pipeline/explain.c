@@ -98,7 +98,7 @@ static void explain_geometry(const stki_field_plan *plan, FILE *to)
     if (ways > 1 && !plan->rows->has_shapes)
         fprintf(to, "; %d orientations, each with its own conversion", ways);
     if (g->pads && !plan->image.resample)
-        fputs("; crops over the edge are padded in strips in the cache", to);
+        fputs("; crops that extend past the edge are padded in strips in the cache", to);
     fputc('\n', to);
 }
 

@@ -27,7 +27,7 @@ static stk_status draw_placement(const stki_field_plan *plan, const stki_occasio
 }
 
 /* Adds a row to the worker's list: the address of its element 0, 0, … and its conversion. False: the row must be made
- * by itself. If placements are not random, all rows of a list share conversion and strides, so the offset of a row in
+ * separately. If placements are not random, all rows of a list share conversion and strides, so the offset of a row in
  * its sample is computed only for the first one. */
 static inline bool list_row(stki_worker *worker, const stki_field_plan *plan, int64_t row, int shard,
                             const char *address, int64_t n, const bool random, int64_t *offset)

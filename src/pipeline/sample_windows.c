@@ -39,7 +39,7 @@ stk_status stki_window_of(const stki_loader_config *config, const stki_window **
             if ((field->window.length > 0) != (config->fields[i].window.length > 0))
                 return stki_fail(err, STK_E_CONFIG,
                                  "data set %s: field %s: source.window is given in one data set but not in another; "
-                                 "give the same one in all",
+                                 "specify the same one in all",
                                  config->datasets[d].name, field->name);
             if (field->window.length == 0)
                 continue;

@@ -42,7 +42,7 @@ struct stk_batch {
     /* constant after create */
     const stki_allocator *allocator;
     stki_stream_guards guards; /* in host memory: work queued by users, awaited before the slot is refilled */
-    stk_device *pinned;        /* device whose pinned memory it is; NULL: from the allocator */
+    stk_device *pinned;        /* the device that pinned the memory; NULL: from the allocator */
     int device_slot;           /* device slot number; -1: the batch is in host memory */
     char *memory;              /* of a device batch, only the part from layout.rest on exists */
     int64_t *indices;

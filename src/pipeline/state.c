@@ -236,7 +236,7 @@ typedef struct text_state {
 static const stki_option rows[] = {
     STKI_INT(text_state, stoker_state, 0, 0, MOST, "", "Version of this form"),
     STKI_INT(text_state, epoch, 0, 0, MOST, "", "Epoch to resume in"),
-    STKI_INT(text_state, step, 0, 0, MOST, "", "First step of it that is not complete"),
+    STKI_INT(text_state, step, 0, 0, MOST, "", "First step of the epoch that is not complete"),
     STKI_INT(text_state, seed, 0, 0, MOST, "", "loader.seed"),
     STKI_NODE(text_state, order, "loader.order"),
     STKI_INT(text_state, order_version, 0, 0, INT32_MAX, "", "Version of the orders"),

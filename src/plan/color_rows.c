@@ -2,7 +2,7 @@
 #include "color_rows.h"
 #include "float_control.h"
 
-/* A row as it is processed by the steps. */
+/* The pixels of a row, to which the steps are applied. */
 typedef struct canvas {
     const stki_color_loops *loops;
     const uint8_t *first;       /* address of its first pixel */

@@ -287,7 +287,7 @@ static stk_status read_pad(const reading *r, stk_error *err)
     if (!padding == !side)
         return stki_fail_node(err, r->node,
                               padding ? "found both padding and size, expected one of them"
-                                      : "padding (how much) or size (of the result) is missing");
+                                      : "padding or size (of the result) is missing");
     status = begin_padding(r, err);
     if (status != STK_OK || side)
         return status != STK_OK ? status : square(side, r->step, err);

@@ -38,7 +38,7 @@ static stk_status resolve(stki_field_plan *plan, stk_error *err)
     if (plan->source_layout == STKI_LAYOUT_NONE)
         return stki_fail_node(
             err, erase->node,
-            "the axes of height and width are unknown; give the layout of the samples, source: {layout: "
+            "the axes of height and width are unknown; specify the layout of the samples: source: {layout: "
             "nhwc} or {layout: nchw}");
     if (channels > STKI_LATE_CHANNELS)
         return stki_fail_node(err, erase->node, "found samples of %lld channels, expected at most %d",

@@ -45,7 +45,7 @@ static stk_status resolve(stki_field_plan *plan, stk_error *err)
     if (mix->cutmix > 0 && plan->source_layout == STKI_LAYOUT_NONE)
         return stki_fail_node(
             err, mix->node,
-            "the axes of height and width are unknown; give the layout of the samples, source: {layout: "
+            "the axes of height and width are unknown; specify the layout of the samples: source: {layout: "
             "nhwc} or {layout: nchw}");
     plan->mix.step = mix;
     return STK_OK;

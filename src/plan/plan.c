@@ -93,7 +93,7 @@ static stk_status resolve_dtype(const stki_field_config *config, stki_field_plan
     plan->dtype = config->dtype ? config->dtype : fold->dtype;
     if (config->dtype && config->dtype != fold->dtype && (fold->quantized || (fold->cast && fold->dtype != STK_F32)))
         return stki_fail_field(err, config, STK_E_CONFIG,
-                               "dtype: found %s, but the transforms end in %s: give it only once",
+                               "dtype: found %s, but the transforms end in %s: specify it only once",
                                stk_dtype_name(config->dtype), stk_dtype_name(fold->dtype));
     return STK_OK;
 }

@@ -196,8 +196,8 @@ stk_status stki_plan_image_resolve(stki_field_plan *plan, int64_t *image, stk_er
                    ? stki_fail_node(err,
                                     plan->image.geometry ? plan->image.geometry->steps[0].node
                                                          : plan->image.colors->steps[0].node,
-                                    "the axes of height, width and channels are unknown; give the layout of the "
-                                    "samples, source: {layout: nhwc} or {layout: nchw}")
+                                    "the axes of height, width and channels are unknown; specify the layout of the "
+                                    "samples: source: {layout: nhwc} or {layout: nchw}")
                    : STK_OK;
     plan->image.height_axis = planar ? 1 : 0;
     plan->image.width_axis = planar ? 2 : 1;

@@ -69,7 +69,7 @@ static stk_status check_samples(const stki_field_plan *plan, stk_error *err)
                       field->ndim, field->ndim == 1 ? "is" : "es");
     if (plan->source_layout == STKI_LAYOUT_NONE)
         return refuse(plan, err,
-                      "the axes of height, width and channels are unknown; give the layout of the samples, source: "
+                      "the axes of height, width and channels are unknown; specify the layout of the samples: source: "
                       "{layout: nhwc} or {layout: nchw}");
     if (field->dtype != STK_U8)
         return refuse(plan, err, "found samples of %s, expected uint8", stk_dtype_long_name(field->dtype));

@@ -70,7 +70,7 @@ static stk_status widen(state *s, int64_t channels, const stki_node *node, stk_e
         s->sample_channels = channels;
     if (s->sample_channels == 0)
         return stki_fail_node(err, node,
-                              "%lld values require a channel axis: give the layout of the samples, source: {layout: "
+                              "%lld values require a channel axis: specify the layout of the samples: source: {layout: "
                               "nhwc} or {layout: nchw}",
                               (long long)channels);
     if (channels != s->sample_channels)

@@ -224,9 +224,10 @@ static stk_status open_label(stki_filter_step *step, const stki_core *core, stk_
     if (rule->texts)
         return STK_OK;
     if (elements != 1 || field->variable || field->dtype == STK_C64 || field->dtype == STK_C128)
-        return stki_fail_node(err, step->node,
-                              "field %s has samples of %s %s, expected one number or a string: give a field of labels",
-                              field->name, stk_dtype_name(field->dtype), STKI_SHAPE(field->ndim, field->shape));
+        return stki_fail_node(
+            err, step->node,
+            "field %s has samples of %s %s, expected one number or a string: specify a field of labels", field->name,
+            stk_dtype_name(field->dtype), STKI_SHAPE(field->ndim, field->shape));
     rule->numbers = stki_zalloc_array(list->count, sizeof *rule->numbers);
     if (!rule->numbers)
         return stki_fail_memory(err, list->count * (int64_t)sizeof *rule->numbers, "labels");

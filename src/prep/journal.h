@@ -13,7 +13,7 @@
 typedef struct stki_journal stki_journal;
 
 /* Opens or creates a journal, acquires its lock, and removes a torn line. *lines: a new array with the JSON of each
- * line, without "seen": that is the statistics of a piece, which may be too large to keep in memory for all pieces.
+ * line, without "seen", the statistics of a piece, which may be too large to keep in memory for all pieces.
  * STK_E_BUSY: another process holds the lock. STK_E_CORRUPT: damaged other than at the end. */
 stk_status stki_journal_open(const char *path, stki_journal **out, json_t **lines, stk_error *err);
 /* The same, read-only and without the lock. A journal that does not exist has no lines. */

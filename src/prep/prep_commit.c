@@ -402,7 +402,7 @@ void stki_prep_read_totals(const json_t *manifest, stki_prep_totals *out)
                               .bytes = json_integer_value(json_object_get(totals, "bytes"))};
 }
 
-/* Finishes a removal that was interrupted after the last file of the work folder and before the folder itself. */
+/* Removes the work folder if the cleanup was interrupted after its last file was removed and before the folder was. */
 static stk_status finish_removal(const stki_job *job, bool *found, stki_prep_totals *out, stk_error *err)
 {
     char *path = stki_beside_output(job, "manifest.json");

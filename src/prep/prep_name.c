@@ -5,9 +5,9 @@
  *     locked exclusively   briefly, by a process that finds no other user: it writes the identity of its job
  *     locked shared        by every process (task) of that job, until it ends
  *
- * The content says which job holds the lock. Its last user removes the file; a file left by a killed process is not
- * locked and is taken over. Job and manifest are compared again before files are renamed, because other programs may
- * have removed files. */
+ * The file identifies the job that holds the lock. Its last user removes the file; a file left by a killed process is
+ * not locked and is taken over. Job and manifest are compared again before files are renamed, because other programs
+ * may have removed files. */
 #include "allocate.h"
 #include "clock.h"
 #include "error.h"

@@ -83,7 +83,7 @@ static stk_status read_slurm_array(stki_task *out, stk_error *err)
         return stki_fail(err, STK_E_CONFIG,
                          "the Slurm array has %" PRId64 " elements from %" PRId64 " to %" PRId64 " in steps of %" PRId64
                          " (SLURM_ARRAY_TASK_*), which is a list in which the position of this task is unknown: submit "
-                         "--array=0-%" PRId64 ", or give --task i/N and --launcher=none",
+                         "--array=0-%" PRId64 ", or use --task i/N and --launcher=none",
                          count, first, last, step, count - 1);
     if (id < first || id > last || (id - first) % step != 0)
         return stki_fail(err, STK_E_CONFIG,

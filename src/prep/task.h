@@ -21,7 +21,7 @@ typedef struct stki_task_opts {
 } stki_task_opts;
 
 /* Inside a Slurm array the ranks of a launcher are combined: rank r of W in element e of E is task e W + r of E W.
- * STK_E_CONFIG: invalid numbers, a task number out of range, contradicting sources, or an array whose number of
+ * STK_E_CONFIG: invalid numbers, a task number out of range, conflicting sources, or an array whose number of
  * preceding elements cannot be determined. */
 stk_status stki_task_find(const stki_task_opts *opts, stki_task *out, stk_error *err);
 

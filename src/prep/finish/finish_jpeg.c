@@ -40,7 +40,7 @@ static const stki_option jpeg_rows[] = {
     STKI_INT(jpeg_options, above_pixels, 0, 0, INT64_MAX, "pixels",
              "Encode only images with more pixels than this as JPEG; the others are stored as pixels"),
     STKI_SIZE(jpeg_options, above_bytes, 0, 0, INT64_MAX,
-              "Encode only images whose pixels have more bytes than this as JPEG"),
+              "Encode only images with more bytes of pixel data than this as JPEG"),
 };
 static const stki_option_table jpeg_table = STKI_OPTION_TABLE("output.fields.NAME (encode: jpeg)", jpeg_rows);
 

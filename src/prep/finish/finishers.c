@@ -19,7 +19,7 @@ static const stki_option rows[] = {
                 .inner = &stki_transcode_table, .examples = STKI_EXAMPLES("jpeg", "png")),
     STKI_STRING(stki_finish_options, extension, NULL, "Extension of the field's files in archives, without the dot",
                 .examples = STKI_EXAMPLES("bin", "raw")),
-    STKI_BOOL(stki_finish_options, alias, false, "Write dtypes that the format cannot name as raw bytes"),
+    STKI_BOOL(stki_finish_options, alias, false, "Write rows as raw bytes if the format has no name for their dtype"),
 };
 bool stki_finish_about(const stki_option_table *table, FILE *to)
 {

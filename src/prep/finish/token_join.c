@@ -236,9 +236,8 @@ stk_status stki_token_join(const stki_vocabulary *v, stki_token_joiner *joiner, 
 
     if (length > INT32_MAX - 1)
         return stki_fail(err, STK_E_LIMIT,
-                         "a piece of text: found %" PRId64
-                         " bytes, expected at most %d: give split: %s, or a pattern, so "
-                         "that texts are split first",
+                         "a piece of text: found %" PRId64 " bytes, expected at most %d: set split: %s, or a pattern, "
+                         "to split texts first",
                          length, INT32_MAX - 1, stki_token_pattern_list(NULL, words, sizeof words));
     status = reserve(joiner, stki_token_join_bytes(length), err);
     if (status != STK_OK)

@@ -1,4 +1,4 @@
-/* token_steps.c: see token_steps.h. Each step passes its pieces to the next one by a call, so a text is traversed once,
+/* token_steps.c: see token_steps.h. Each step calls the next one for each of its pieces, so a text is traversed once,
  * and only steps that change it make a copy in their own memory. */
 #include "token_steps.h"
 #include "allocate.h"

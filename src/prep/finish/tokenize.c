@@ -67,8 +67,8 @@ static stk_status choose_steps(stki_tokenizer *t, const stki_tokenizer_opts *opt
                                v->path, stki_token_pattern_list("none", words, sizeof words));
     if (v->by_characters)
         return stki_fail(err, STK_E_CONFIG,
-                         "%s: found %s, which is not supported with a vocabulary of characters, whose own steps mark "
-                         "spaces; remove it",
+                         "%s: found %s, which is not supported with a vocabulary of characters, because its own steps "
+                         "mark spaces; remove it",
                          opts->split ? "split" : "pattern", v->path);
     t->steps = &t->own;
     if ((status = choose_pattern(opts, &pattern, err)) != STK_OK || !pattern)

@@ -90,8 +90,8 @@ static stk_status check_images(const stki_sink_opts *opts, const stki_sink_field
     const int64_t channels = field->shape[2];
 
     if (field->encodings == 1U << STKI_PNG)
-        return stki_sink_refuse(opts, field, "PNG images",
-                                "pixels or JPEG images: give encode: jpeg, or leave encode out", err);
+        return stki_sink_refuse(opts, field, "PNG images", "pixels or JPEG images: set encode: jpeg, or omit encode",
+                                err);
     if ((field->encodings & 1U << STKI_PLAIN) && channels > 0 && channels != 3)
         return stki_sink_refuse(
             opts, field, STKI_TEXT("pixels of %" PRId64 " channel%s", channels, channels > 1 ? "s" : ""),
@@ -213,7 +213,7 @@ static int64_t row_bytes(const stki_sink_opts *opts)
 }
 
 /* Returns where the regions of `count` samples of `each` bytes end; they start at `at` bytes into the pages, and none
- * crosses a page. */
+ * crosses a page boundary. */
 static int64_t place(int64_t at, int64_t count, int64_t each, int64_t page)
 {
     const int64_t rest = at % page ? page - at % page : 0, fit = rest / each, whole = page / each;

@@ -66,7 +66,8 @@ static int hdf5_level(const stki_sink_opts *opts)
     return options ? (int)options->level : 0;
 }
 
-/* The array that is written directly, the only one that may have an unknown length (sink_arrays.c): the largest. */
+/* The largest field. Its array is written directly and is the only one that may have an unknown length (sink_arrays.c).
+ */
 static int largest_field(const stki_sink_opts *opts)
 {
     int64_t most = -1;

@@ -1,8 +1,7 @@
 /* observe.h: observers of rows, which compute statistics of a field. An observer gets a field's rows as made by the
- * loader, before encoding. Rows come in blocks that depend only on positions (a block is a piece's run of `block`
- * positions). Each block is processed by one thread from its first row to its last, and the results of blocks are
- * merged in the order of positions. The result is therefore bit-identical for any number of threads, tasks and
- * interruptions. */
+ * loader, before encoding. Rows are divided into blocks, by position only. Each block is processed by one thread
+ * from its first row to its last, and the results of blocks are merged in the order of positions. The result is
+ * therefore bit-identical for any number of threads, tasks and interruptions. */
 #ifndef STKI_OBSERVE_H
 #define STKI_OBSERVE_H
 

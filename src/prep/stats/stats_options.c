@@ -158,9 +158,10 @@ stk_status stki_stats_form(const stki_stats_opts *opts, const stki_sink_field *f
     if (out->opaque && (opts->methods || opts->classes || opts->per == STKI_PER_CHANNEL))
         return fail(map, err, field->name, "the rows are files, and only their lengths are counted");
     if (opts->per == STKI_PER_CHANNEL && axis < 0)
-        return fail(map, err, field->name,
-                    "per: channel requires a channel axis: give the layout of the samples, source: {layout: nhwc} or "
-                    "{layout: nchw}");
+        return fail(
+            map, err, field->name,
+            "per: channel requires a channel axis: specify the layout of the samples: source: {layout: nhwc} or "
+            "{layout: nchw}");
     if (channels) {
         out->channels = field->shape[axis];
         out->outer = varying ? 1 : product(field->shape, 0, axis);
