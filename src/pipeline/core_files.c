@@ -217,7 +217,7 @@ void stki_core_forget_names(stki_core *core)
     core->names = NULL;
 }
 
-/* Keeps the first names. */
+/* Takes ownership of the names: the first ones are kept, all others are freed. */
 static void keep_names(stki_names *first, stki_names *names)
 {
     if (!first->field) {

@@ -93,7 +93,6 @@ static json_t *ranks_json(const stki_ranks *ranks)
     return json;
 }
 
-/* Adds figures about the order. */
 static json_t *order_json(const stki_core *core)
 {
     json_t *json = json_object(), *sources = json_array();

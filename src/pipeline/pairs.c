@@ -319,7 +319,7 @@ static stk_status sort(const pairing *p, const stki_names *names, int64_t from, 
     return STK_OK;
 }
 
-/* The path in messages. */
+/* The path for messages. */
 static const char *path_of(const stki_names *names, int64_t index, char buffer[MOST_NAME + 512])
 {
     const stki_named_part *part = part_of(names, index);
@@ -333,7 +333,7 @@ static const char *path_of(const stki_names *names, int64_t index, char buffer[M
     return buffer;
 }
 
-/* The name in messages: with its extension, without the common folder. */
+/* The name for messages: with its extension, without the common folder. */
 static const char *name_of(const stki_names *names, int64_t index, char buffer[MOST_NAME])
 {
     const stki_named_part *part = part_of(names, index);

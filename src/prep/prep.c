@@ -24,7 +24,6 @@ struct stk_prep {
     stki_inputs_seen seen; /* inputs read by the last run */
 };
 
-/* Initializes a run of the job. */
 static stki_prep_run begin_run(stk_prep *prep)
 {
     return (stki_prep_run){.job = &prep->job,
