@@ -497,7 +497,7 @@ static void unpacking_again_is_named(void **state)
         strstr(judge(&shares)->text, "With order: block or a larger loader.cache_bytes, it is decompressed once."));
     shares.random = false;
     assert_null(strstr(judge(&shares)->text, "order: block"));
-    assert_non_null(strstr(judge(&shares)->text, "A larger loader.cache_bytes"));
+    assert_non_null(strstr(judge(&shares)->text, "With a larger loader.cache_bytes"));
     shares.workers = 0;
     assert_non_null(strstr(judge(&shares)->text, "57.3 times"));
     shares.unpacked = 1.1;
