@@ -237,7 +237,7 @@ static void a_loader_reports_its_ranks(void **state)
     /* In C, rank 0 with a world_size is an explicit rank, which must agree, too. */
     opts.world_size = 4;
     assert_status(stk_loader_open(&opts, &loader, &err), STK_E_CONFIG);
-    assert_says("options: loader.rank: found 0, but torchrun says 3");
+    assert_says("options: loader.rank: found 0, but torchrun sets 3");
     opts.launcher = STK_LAUNCHER_NONE;
     assert_ok(stk_loader_open(&opts, &loader, &err));
     assert_non_null(strstr(stk_loader_options_json(loader), "\"source\": \"options\""));

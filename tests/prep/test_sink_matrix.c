@@ -230,7 +230,7 @@ static void test_what_a_message_says(void **state)
 
     (void)state;
     refuse("beton", &png, 1, NULL, STK_E_UNSUPPORTED,
-           "field i cannot be written: found PNG images, expected pixels or JPEG images: give encode: jpeg");
+           "field i cannot be written: found PNG images, expected pixels or JPEG images: set encode: jpeg");
     refuse("beton", &gray, 1, NULL, STK_E_UNSUPPORTED, "found pixels of 1 channel, expected 3 channels");
     refuse(
         "beton", halves, 2, NULL, STK_E_LIMIT,

@@ -236,13 +236,13 @@ static void test_refusals(void **unused)
     refused("x", "{quantize: {stats: data.stats.json, method: mse}}", "fields.x.quantize.mse.zero_point");
     refused("x", "{quantize: {stats: data.stats.json, method: mse}}", "symmetric: true or per: tensor");
     refused("x", "{quantize: {stats: data.stats.json, dtype: int8}}", "stats alone, or stats and method");
-    refused("x", "{quantize: {scale: 1, method: mse}}", "without stats: FILE");
+    refused("x", "{quantize: {scale: 1, method: mse}}", "requires stats: FILE");
     refused("x", "{quantize: {stats: plain.json, method: mse}}", "is not a statistics file");
     refused("image", "{quantize: {stats: data.stats.json}}", "found no calibration");
     refused("y", "{normalize: {stats: data.stats.json}}", "has no parameters for the field y");
     refused("x", "{normalize: {stats: data.stats.json, per: row}}", "tensor or channel");
     refused("x", "{normalize: {stats: plain.json, per: tensor}}", "is not a statistics file");
-    refused("x", "{normalize: {mean: 0, std: 1, per: tensor}}", "without stats: FILE");
+    refused("x", "{normalize: {mean: 0, std: 1, per: tensor}}", "requires stats: FILE");
     refused("x", "{normalize: {stats: newer.json}}", "a different version");
     refused("x", "{normalize: {stats: constant.json}}", "all values are equal");
     refused("x", "{normalize: {stats: empty.json}}", "fields.x.mean");

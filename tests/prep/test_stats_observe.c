@@ -194,7 +194,7 @@ static void test_refusals(void **unused)
     refused(&floats, "{fields: {image: {percentile: 101}}}", "100");
     refused(&floats, "{fields: {image: {dtype: int4}}}", "int8 or uint8");
     refused(&complex, "{}", "expected real numbers");
-    refused(&files, "{fields: {image: {calibrate: mse}}}", "only the lengths");
+    refused(&files, "{fields: {image: {calibrate: mse}}}", "only their lengths");
 }
 
 static void test_no_memory(void **unused)

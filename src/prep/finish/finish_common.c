@@ -68,7 +68,7 @@ stk_status stki_finish_takes_pixels(const stki_node *options, const stki_sink_fi
             "encode: %s requires images of 1 or 3 channels, height x width x channels, found %" PRId64 " x %" PRId64
             " x %" PRId64 " in field %s%s",
             encode, shape[0], shape[1], shape[2], in->name,
-            shape[0] == 1 || shape[0] == 3 ? ": set its layout to nhwc" : "");
+            shape[0] == 1 || shape[0] == 3 ? ": set layout: nhwc" : "");
     return STK_OK;
 }
 
