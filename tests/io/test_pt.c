@@ -432,6 +432,25 @@ static void test_checks(void **state)
     assert_says("memory_limit");
 }
 
+/* Values that are not supported are listed with the reason. */
+static void test_unsupported_values(void **state)
+{
+    static const char *const reasons[] = {"l: an integer of more than 64 bits is not supported",
+                                          "s: a bare storage is not supported"};
+    stki_container *c;
+
+    (void)state;
+    assert_ok(stki_container_open(
+        MAKE_FILE("}(X\1\0\0\0l\212\11\0\0\0\0\0\0\0\0\1X\1\0\0\0s" STORAGE(FLOATS, "0", "\6") "u.", false, 0), NULL,
+        &c, &err));
+    assert_int_equal(c->member_count, 2);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(c->members[i].status, STK_E_UNSUPPORTED);
+        assert_non_null(strstr(c->members[i].why, reasons[i]));
+    }
+    stki_container_release(c);
+}
+
 /* Of two values with the same path the last one wins. */
 static void test_repeated_paths(void **state)
 {
@@ -592,11 +611,22 @@ static void test_legacy_damaged(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_numbers), cmocka_unit_test(test_texts_and_memo),   cmocka_unit_test(test_containers),
-        cmocka_unit_test(test_names),   cmocka_unit_test(test_reduce),           cmocka_unit_test(test_storages),
-        cmocka_unit_test(test_paths),   cmocka_unit_test(test_endless),          cmocka_unit_test(test_views),
-        cmocka_unit_test(test_checks),  cmocka_unit_test(test_repeated_paths),   cmocka_unit_test(test_cut),
-        cmocka_unit_test(test_memory),  cmocka_unit_test(test_written_by_torch), cmocka_unit_test(test_legacy_damaged),
+        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_texts_and_memo),
+        cmocka_unit_test(test_containers),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_reduce),
+        cmocka_unit_test(test_storages),
+        cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_endless),
+        cmocka_unit_test(test_views),
+        cmocka_unit_test(test_checks),
+        cmocka_unit_test(test_unsupported_values),
+        cmocka_unit_test(test_repeated_paths),
+        cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_written_by_torch),
+        cmocka_unit_test(test_legacy_damaged),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,10 +21,12 @@ static void check_open(const char *path, const char *source, stk_status expected
     if (status == STK_OK)
         status = stki_reader_open(path, opts, &reader, &err);
     assert_int_equal(status, expected);
-    if (expected)
+    if (expected) {
         assert_says(says);
-    else
+        assert_null(strstr(err.message, "()")); /* no parentheses around missing advice */
+    } else {
         stki_reader_destroy(reader);
+    }
 }
 
 /* A file whose first bytes are a signature is read as raw data only if the config says so. */
