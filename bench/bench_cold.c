@@ -400,7 +400,7 @@ int main(int argc, char **argv)
             dir = argv[++i], known = 1;
         if (!known || values[0] < 1 || values[1] < 1 || values[2] < 1 || values[4] < 1 || values[4] > 64 ||
             values[7] == 1 || values[7] > EPOCHS_MAX)
-            die("wrong arguments; the source's first lines say which there are");
+            die("wrong arguments; the first comment of bench_cold.c lists them");
     }
     repeats = values[5] < 1 ? 1 : values[5] > 16 ? 16 : (int)values[5];
     job.samples = values[1], job.batch = values[2], job.ahead = values[3];

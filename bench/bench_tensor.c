@@ -1,7 +1,7 @@
 /* bench_tensor.c: copies and casts of the tensor core, in one thread, compared with the machine's copy limit in the
  * same run.
  *
- *     bench_tensor [--shared] [NAME...]     only those whose name contains one of these texts
+ *     bench_tensor [--shared] [NAME...]     only kernels whose name contains one of these strings
  *
  * Prints the time to create, view and release a small tensor, in ns, and a line per kernel: GB/s (read plus written),
  * the ratio to the limit, and the rate if only the result were written, which limits kernels that write more than they

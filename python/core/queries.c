@@ -2,7 +2,7 @@
  * parses. */
 #include "core.h"
 
-/* ---- texts ---- */
+/* ---- strings ---- */
 
 static PyObject *options_json(PyObject *object, PyObject *unused)
 {
