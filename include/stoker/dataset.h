@@ -165,7 +165,7 @@ typedef struct stk_tar_writer stk_tar_writer;
 typedef struct stk_tar_file {
     const char *extension; /* "jpg", "cls", "seg.png": lower case, without the first dot */
     const void *bytes;     /* read only during append */
-    int64_t size;
+    int64_t size;          /* size of `bytes` */
 } stk_tar_file;
 
 STK_API stk_status stk_tar_create(const char *path, stk_tar_writer **out, stk_error *err);

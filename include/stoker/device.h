@@ -104,7 +104,7 @@ STK_API stk_status stk_event_create(stk_device *device, bool timing, stk_event *
 STK_API void stk_event_destroy(stk_event *event); /* Waits that are already queued still complete. NULL is allowed. */
 /* Records everything queued in `stream` so far. An event may be recorded repeatedly; the last one counts. */
 STK_API stk_status stk_event_record(stk_event *event, stk_stream *stream, stk_error *err);
-STK_API stk_status stk_event_query(stk_event *event, stk_error *err); /* as stk_stream_query */
+STK_API stk_status stk_event_query(stk_event *event, stk_error *err); /* like stk_stream_query */
 STK_API stk_status stk_event_synchronize(stk_event *event, int64_t timeout_ns, stk_error *err);
 /* Stores the time in ns between two complete events of the same device. */
 STK_API stk_status stk_event_elapsed(const stk_event *from, const stk_event *to, int64_t *out_ns, stk_error *err);

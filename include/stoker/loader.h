@@ -102,8 +102,8 @@ typedef enum stk_stores { STK_STORES_AUTO = 0, STK_STORES_CACHED = 1, STK_STORES
  * not allocate. It must not call this loader.
  */
 typedef struct stk_transform_call {
-    uint32_t struct_size;
-    int64_t sample;  /* number of the sample in its file */
+    uint32_t struct_size; /* set by the library */
+    int64_t sample;       /* number of the sample in its file */
     uint64_t random; /* a function of seed, epoch and position, for seeding a generator; the same for every field */
 } stk_transform_call;
 
@@ -163,7 +163,7 @@ typedef struct stk_dataset_opts {
     uint32_t field_count;
     const stk_field_opts *fields; /* names must be the same in every data set; dtype, layout and transforms are taken
                                      from the first data set, and the others must omit or repeat them */
-    const char *name;             /* NULL: its number */
+    const char *name;             /* name of the data set; NULL: its number */
     double weight;                /* share of an epoch, relative to the other weights; 0: the data set is not used */
     const int64_t *indices;       /* a subset of its samples; NULL: all */
     int64_t index_count;
@@ -382,7 +382,7 @@ STK_API void stk_loader_cancel(stk_loader *loader);
 /* The sum modulo 2^128 of the digests of all released samples. It is the same for any number of workers, and the sums
  * of all ranks add up to that of a single rank. Needs loader.digest. */
 typedef struct stk_digest_info {
-    uint64_t word[2];             /* low, high */
+    uint64_t word[2];             /* the sum: its low and its high word */
     char text[40];                /* 32 hexadecimal digits, the highest first */
     int64_t first_step, end_step; /* the steps covered, [first_step, end_step), counted over all epochs */
 } stk_digest_info;
@@ -403,8 +403,8 @@ STK_API stk_status stk_loader_tensor_name(const stk_loader *loader, int index, c
 
 /* One of the data sets. */
 typedef struct stk_dataset_info {
-    const char *name; /* valid as long as the loader; "" for a single data set without a name */
-    double weight;
+    const char *name;  /* valid as long as the loader; "" for a single data set without a name */
+    double weight;     /* share of an epoch, relative to the weights of the others */
     int64_t samples;   /* number of its samples, including those that a subset leaves out */
     int64_t first;     /* number of its first sample in stk_batch_indices */
     int64_t positions; /* number of its positions in an epoch */

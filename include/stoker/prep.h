@@ -47,21 +47,21 @@ typedef enum stk_prep_phase {
  * elapsed_ns are totals of the whole job, including earlier runs (except elapsed_ns). Waits are those of the thread
  * that runs the job; the longest one shows the bottleneck. */
 typedef struct stk_prep_progress {
-    uint32_t struct_size;
-    int32_t phase; /* stk_prep_phase */
+    uint32_t struct_size; /* set by the library */
+    int32_t phase;        /* stk_prep_phase */
     /* Positions of this process's share of the phase: those done, including failed ones and those of earlier runs, and
      * all of them. */
     int64_t rows, row_total;
-    int64_t resumed_rows; /* how many of `rows` an earlier run completed */
-    int64_t failed_rows;  /* how many of `rows` were skipped because their samples failed */
-    int64_t bytes_in;     /* bytes of samples read by this run */
-    int64_t bytes_out;    /* bytes written to files by this run */
-    int64_t pieces, piece_total;
-    int64_t elapsed_ns;     /* duration of the phase in this run */
-    int64_t wait_rows_ns;   /* waiting for the loader: reading, decoding, transforming */
-    int64_t wait_finish_ns; /* waiting for encoders and statistics */
-    int64_t write_ns;       /* formatting and writing */
-    int64_t wait_sync_ns;   /* waiting for pieces to be synced to disk */
+    int64_t resumed_rows;        /* how many of `rows` an earlier run completed */
+    int64_t failed_rows;         /* how many of `rows` were skipped because their samples failed */
+    int64_t bytes_in;            /* bytes of samples read by this run */
+    int64_t bytes_out;           /* bytes written to files by this run */
+    int64_t pieces, piece_total; /* pieces completed by this run in the phase, and the number of all pieces */
+    int64_t elapsed_ns;          /* duration of the phase in this run */
+    int64_t wait_rows_ns;        /* waiting for the loader: reading, decoding, transforming */
+    int64_t wait_finish_ns;      /* waiting for encoders and statistics */
+    int64_t write_ns;            /* formatting and writing */
+    int64_t wait_sync_ns;        /* waiting for pieces to be synced to disk */
 } stk_prep_progress;
 
 /* Members that are 0 or NULL have their default value. */
@@ -95,7 +95,7 @@ STK_API void stk_prep_destroy(stk_prep *job);
 
 /* What a run would do. */
 typedef struct stk_prep_plan {
-    uint32_t struct_size;
+    uint32_t struct_size; /* set by the caller */
     int32_t spooled;   /* 1: rows are first written to pieces in the work folder, which are joined at the end; 0: not */
     int64_t samples;   /* number of samples in the data set */
     int64_t positions; /* number of positions in the job, after filter, split and indices */
@@ -117,7 +117,7 @@ STK_API stk_status stk_prep_get_plan(stk_prep *job, stk_prep_plan *out, stk_erro
 
 /* Size of the output and duration, estimated by computing some of the rows. */
 typedef struct stk_prep_estimate {
-    uint32_t struct_size;
+    uint32_t struct_size; /* set by the caller */
     int32_t unused;
     int64_t sampled_rows, failed_rows; /* number of rows computed for the estimate, and of those that failed */
     int64_t output_bytes;              /* estimated size of the whole output */
@@ -139,7 +139,7 @@ STK_API void stk_prep_cancel(stk_prep *job);
 
 /* The result of a run. Strings are valid as long as the job. */
 typedef struct stk_prep_result {
-    uint32_t struct_size;
+    uint32_t struct_size;      /* set by the caller */
     bool complete;             /* the output is complete; if false, pieces of other tasks are missing */
     int64_t rows, skipped;     /* number of rows in the output, and of rows that were skipped */
     int64_t files, bytes;      /* number of output files, and their total size */
@@ -148,7 +148,7 @@ typedef struct stk_prep_result {
     const char *manifest_path; /* NAME.manifest.json */
     const char *skipped_path;  /* NAME.skipped.jsonl; NULL: nothing was skipped */
     const char *stats_path;    /* NAME.stats.json; NULL: no statistics were requested */
-    const char *work_folder;
+    const char *work_folder;   /* its path */
 } stk_prep_result;
 
 STK_API stk_status stk_prep_get_result(const stk_prep *job, stk_prep_result *out, stk_error *err);

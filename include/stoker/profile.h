@@ -72,7 +72,7 @@ STK_API void stk_memory_record_stop(void);
  * be nested; the innermost applies. */
 STK_API void stk_tag_push(const char *tag);
 STK_API void stk_tag_pop(void);
-/* "file.c:120" */
+/* Pushes the place of the call as a tag: "file.c:120". */
 #define STK_TAG_HERE() stk_tag_push(STK_TAG_TEXT_(__FILE__, __LINE__))
 #define STK_TAG_TEXT_(file, line) STK_TAG_JOIN_(file, line)
 #define STK_TAG_JOIN_(file, line) file ":" #line
@@ -80,8 +80,8 @@ STK_API void stk_tag_pop(void);
 /* A tensor through which a storage is held. */
 typedef struct stk_holder {
     const char *operation; /* the operation that created it: "slice"; static */
-    char tag[64];
-    int64_t references; /* number of references to the storage: the tensor's own and those of its retained copies */
+    char tag[64];          /* the tag of the thread that created it; "" if it had none */
+    int64_t references;    /* number of references to the storage: the tensor's own and those of its retained copies */
     stk_dtype dtype;
     int32_t ndim;
     int64_t offset_bytes; /* byte offset of its first element in the storage */

@@ -53,7 +53,7 @@ STK_API void stk_quant_retain(stk_quant *quant);
 STK_API void stk_quant_release(stk_quant *quant); /* NULL is allowed */
 
 STK_API stk_qdtype stk_quant_dtype(const stk_quant *quant);
-STK_API int stk_quant_axis(const stk_quant *quant); /* or STK_QUANT_PER_TENSOR */
+STK_API int stk_quant_axis(const stk_quant *quant); /* the axis of the channels, or STK_QUANT_PER_TENSOR */
 STK_API int64_t stk_quant_count(const stk_quant *quant);
 /* 0 <= index < count. */
 STK_API double stk_quant_scale(const stk_quant *quant, int64_t index);

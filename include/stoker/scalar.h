@@ -10,11 +10,11 @@ extern "C" {
 #endif
 
 typedef enum stk_scalar_kind {
-    STK_SCALAR_BOOL = 0,
+    STK_SCALAR_BOOL = 0,   /* a bool, in `b` */
     STK_SCALAR_INT = 1,    /* an integer, in `i` */
     STK_SCALAR_UINT = 2,   /* an integer, in `u`: for u64 values above INT64_MAX */
-    STK_SCALAR_REAL = 3,   /* in `f` */
-    STK_SCALAR_COMPLEX = 4 /* in `c`: real, imaginary */
+    STK_SCALAR_REAL = 3,   /* a real number, in `f` */
+    STK_SCALAR_COMPLEX = 4 /* a complex number, in `c`: the real part, then the imaginary part */
 } stk_scalar_kind;
 
 typedef struct stk_scalar {

@@ -66,7 +66,7 @@ STK_API stk_dtype stk_dtype_find(const char *name);
 typedef struct stk_storage stk_storage;
 
 enum {
-    STK_TENSOR_READONLY = 1u << 0, /* functions that would write it fail */
+    STK_TENSOR_READONLY = 1u << 0, /* functions that would write to the tensor fail */
     STK_TENSOR_SWAPPED =
         1u << 1, /* elements are in the opposite byte order; only copies and casts accept such a tensor */
     STK_TENSOR_PINNED =
