@@ -1,6 +1,10 @@
-/* bad_hdf5.c: a libhdf5 that does with every file what the real one does with a few damaged ones: BAD_HDF5_DOES=crash,
- * spin, which never ends; die, as where a system is out of memory; later, which crashes when the program ends; or slow:
- * each reading takes half a second of processor time, and gives zeros. For LD_PRELOAD. */
+/* bad_hdf5.c: replaces calls of libhdf5 (LD_PRELOAD) by ones that fail as the real ones do on a few damaged files.
+ * BAD_HDF5_DOES selects the failure:
+ *     crash     opening a file aborts
+ *     spin      opening a file never returns
+ *     die       opening a file kills the process, as the kernel does when memory runs out
+ *     later     opening a file fails, and the program aborts when it exits
+ *     slow      every read takes half a second of processor time; the values are whatever the buffer holds */
 #include <dlfcn.h>
 #include <hdf5.h>
 #include <signal.h>

@@ -1,6 +1,9 @@
-/* resize_cases.c: images resized by Pillow, and what every variant of the resizer makes of them.
- *     resize_cases CASES.tsv      inputs are .npy files beside it; ends with "N passed, N failed"
- */
+/* resize_cases.c: resizes the images of a list of cases with every variant of the resizer, and compares the SHA-256 of
+ * the results with those of Pillow's results.
+ *
+ *     resize_cases CASES.tsv
+ *
+ * The inputs are .npy files in the folder of CASES.tsv. The last line is "N passed, N failed". */
 #include "allocate.h"
 #include "format.h"
 #include "reader.h"
@@ -24,7 +27,7 @@ static int complain(const char *what, const stk_error *err)
     return 0;
 }
 
-/* A whole array of bytes, row by row along its first axis. */
+/* Reads an array of bytes row by row. */
 static int read_image(const char *directory, const char *name, image *out)
 {
     char path[MAX_LINE + 256];
@@ -58,7 +61,7 @@ static int read_image(const char *directory, const char *name, image *out)
     return fine;
 }
 
-/* The result of one variant, whole and from a copy of the support alone, must have this hash. */
+/* Compares the hash of what one variant makes of the support, copied out of the image, with `expected`. */
 static int run_variant(enum stki_isa isa, const image *in, const stki_resize_job *job, const char *expected)
 {
     const int64_t in_row = in->width * in->channels, out_row = job->out_width * in->channels;

@@ -1,4 +1,4 @@
-/* casefile.h - reads the case files of this directory.  C99, no library needed.
+/* casefile.h: reads the case files of this directory. C99, no library needed.
  *
  *   cf f;
  *   if (cf_open(&f, path)) ...           0 on success
@@ -7,9 +7,8 @@
  *   }
  *   cf_close(&f);
  *
- * Also here: lists, hex, SHA-256, the gen sequence, and the two rewrites that a
- * comparison makes first (one NaN pattern, and -0.0 to +0.0 for hexz and shaz).
- */
+ * It also has lists, hex, SHA-256, the gen sequence, and the two rewrites that precede a comparison (all NaNs to one
+ * pattern, and -0.0 to +0.0 for hexz and shaz). */
 #ifndef CASEFILE_H
 #define CASEFILE_H
 
@@ -40,7 +39,7 @@ static inline void cf_close(cf *f)
     fclose(f->fp);
 }
 
-/* Next statement; skips blank lines and comments.  0 at the end, -1 on a bad line. */
+/* Reads the next statement; skips blank lines and comments. Returns 1, 0 at the end, or -1 for a bad line. */
 static inline int cf_next(cf *f)
 {
     while (fgets(f->buf, sizeof f->buf, f->fp)) {
@@ -65,7 +64,7 @@ static inline int cf_next(cf *f)
     return 0;
 }
 
-/* "()" or "1,2,3" -> count, or -1.  Whole numbers only; see cf_reals. */
+/* Parses "()" or "1,2,3". Returns the count, or -1. Integers only; see cf_reals. */
 static inline int cf_ints(const char *s, int64_t *out, int max)
 {
     int n = 0;
@@ -109,7 +108,7 @@ static inline int cf_nibble(int c)
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* "-" or hex digits -> number of bytes, or -1 */
+/* Parses "-" or hex digits. Returns the number of bytes, or -1. */
 static inline long cf_hex(const char *s, unsigned char *out, size_t max)
 {
     size_t n = 0;
@@ -124,7 +123,7 @@ static inline long cf_hex(const char *s, unsigned char *out, size_t max)
     return (long)n;
 }
 
-/* Next value of gen: whole numbers in [lo, hi].  *state starts as the seed. */
+/* The next value of gen: an integer in [lo, hi]. *state starts as the seed. */
 static inline int64_t cf_gen(uint64_t *state, int64_t lo, int64_t hi)
 {
     uint64_t z = *state += 0x9E3779B97F4A7C15u;
@@ -134,7 +133,7 @@ static inline int64_t cf_gen(uint64_t *state, int64_t lo, int64_t hi)
     return lo + (int64_t)((z >> 11) % ((uint64_t)(hi - lo) + 1));
 }
 
-/* Which float format a type name has: element bytes and its bit patterns. */
+/* Element size and bit patterns of a float format. */
 typedef struct {
     int size;
     uint64_t mask, inf, nan, sign;
@@ -161,7 +160,7 @@ static inline int cf_float_format(const char *dt, cf_float *o)
     return 0;
 }
 
-/* Rewrite bytes before they are compared: every NaN to one pattern and, for the z checks, -0.0 to +0.0. */
+/* Rewrites bytes before they are compared: every NaN to one pattern, and if `zero` is set, -0.0 to +0.0. */
 static inline void cf_canon(const char *dt, unsigned char *p, size_t bytes, int zero)
 {
     cf_float f;
@@ -219,7 +218,7 @@ static inline void cf_sha_block(uint32_t h[8], const unsigned char *p)
         h[i] += s[i];
 }
 
-/* Lower-case hex digest of n bytes. */
+/* The digest of n bytes, in lower-case hex. */
 static inline void cf_sha256(const unsigned char *p, size_t n, char out[65])
 {
     uint32_t h[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};

@@ -1,9 +1,11 @@
-/* test_cases.c: runs case files of the tensor oracle: test_cases [--device=NAME] [--other=NAME] [--stream] FILE... The
- * last line is "N passed, N failed". The tensors of the files live on the device of that name (cpu), those with
- * dev=other on the other one (test); "tested" is the device that STOKER_TEST_DEVICE names, or host. --stream:
- * everything goes through a stream of each. This file knows lines, registers and arguments; the operations and checks
- * are in the tables of test_cases_*.c.
- */
+/* test_cases.c: runs case files of the tensor oracle. The last line is "N passed, N failed".
+ *
+ *     test_cases [--device=NAME] [--other=NAME] [--stream] FILE...
+ *
+ * --device: where tensors live (default: cpu); --other: where those with dev=other live (default: test). NAME "tested"
+ * is the device that STOKER_TEST_DEVICE names, or host. --stream runs all work in one stream per device.
+ *
+ * This file knows lines, registers and arguments; the operations and checks are in the tables of test_cases_*.c. */
 #include "test_cases.h"
 #include "device_table.h"
 #include "test_device.h"
@@ -40,7 +42,7 @@ static const tc_check *find_check(const char *name)
     return NULL;
 }
 
-/* ---- what goes wrong ---- */
+/* ---- failures ---- */
 
 void tc_bad(tc *m, const char *format, ...)
 {
@@ -295,7 +297,7 @@ const char *tc_list_text(int count, const int64_t *list)
 
 /* ---- lines ---- */
 
-/* Takes a trailing dev=… away from the arguments. */
+/* Removes a trailing dev=… from the arguments. */
 static int take_device(tc *m, char **arg, int count)
 {
     m->device = device;
@@ -447,7 +449,7 @@ static void run_file(const char *path)
     cf_close(&f);
 }
 
-/* "--device=NAME" and the like; false: it is another argument. */
+/* Handles "--device=NAME" and the like. Returns false if it is another argument. */
 static bool take_option(const char *argument, const char *option, stk_device **out)
 {
     const char *name = argument + strlen(option), *tested = getenv("STOKER_TEST_DEVICE");
@@ -483,7 +485,7 @@ static void end_stream(stk_device *on)
 
 int main(int argc, char **argv)
 {
-    other = stki_device_test(); /* from now on there is a device "test" */
+    other = stki_device_test(); /* registers the device "test" */
     device = stk_device_cpu();
     for (int i = 1; i < argc; i++) {
         const char *name = strrchr(argv[i], '/') ? strrchr(argv[i], '/') + 1 : argv[i];
@@ -495,7 +497,7 @@ int main(int argc, char **argv)
             continue;
         }
         if (!strcmp(name, "complex.txt"))
-            printf("skipped: complex.txt (no complex types)\n"); /* they exist for I/O and casts only */
+            printf("skipped: complex.txt (no complex types)\n"); /* complex types exist for I/O and casts only */
         else
             run_file(argv[i]);
     }

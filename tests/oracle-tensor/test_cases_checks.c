@@ -246,7 +246,7 @@ static bool check_at(tc *m, char **arg)
     return a == b || (isnan(a) && isnan(b)) || tc_say(m, "got %.17g", a);
 }
 
-/* Both as doubles; frees what it got if it fails. */
+/* Both tensors as doubles. Frees what it allocated if it fails. */
 static bool two_lists(tc *m, char **arg, double **a, double **b, int64_t *a_count, int64_t *b_count)
 {
     *a = tc_doubles(m, tc_tensor(m, arg[0]), a_count);
@@ -282,7 +282,8 @@ static bool check_errle(tc *m, char **arg)
     if (!two_lists(m, arg, &a, &b, &count, &other))
         return false;
     for (int64_t i = 0; i < count && count == other; i++)
-        worst = !(fabs(a[i] - b[i]) <= worst) ? fabs(a[i] - b[i]) : worst; /* a NaN stays */
+        if (!isnan(worst) && !(fabs(a[i] - b[i]) <= worst))
+            worst = fabs(a[i] - b[i]); /* a NaN stays, and fails below */
     free(a);
     free(b);
     return (count == other && worst <= bound) || tc_say(m, "off by %.9g", worst);

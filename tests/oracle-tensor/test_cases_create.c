@@ -1,4 +1,4 @@
-/* test_cases_create.c: operations that make tensors. */
+/* test_cases_create.c: operations that create tensors. */
 #include "test_cases.h"
 #include <inttypes.h>
 
@@ -81,7 +81,7 @@ static stk_status op_data(tc *m, char **arg, tc_value *out, stk_error *err)
     return status;
 }
 
-/* Row-major values of type `own` at `data`, as `dtype`. */
+/* A tensor of type `dtype` from row-major values of type `own` at `data`. */
 static stk_status converted(tc *m, stk_dtype dtype, stk_dtype own, const void *data, int ndim, const int64_t *shape,
                             tc_value *out, stk_error *err)
 {
@@ -168,7 +168,7 @@ static stk_status op_load(tc *m, char **arg, tc_value *out, stk_error *err)
     return status;
 }
 
-/* ---- memory of an outside owner ---- */
+/* ---- external memory ---- */
 
 static struct watch {
     char name[32];

@@ -73,7 +73,7 @@ static stk_status op_clamp_out(tc *m, char **arg, tc_value *out, stk_error *err)
 
 /* ---- reductions ---- */
 
-/* A list of dimensions, or _ for all. */
+/* A list of dimensions, or "_" for all. */
 typedef struct dims {
     int count, dim[STK_MAX_DIMS];
     const int *list; /* NULL: all */

@@ -1,4 +1,4 @@
-/* test_cases_quant.c: quantisation: parameters, quantised tensors, and what can be checked of them. */
+/* test_cases_quant.c: quantization: parameters, quantized tensors and their checks. */
 #include "test_cases.h"
 #include <inttypes.h>
 #include <math.h>
@@ -102,7 +102,7 @@ static stk_status op_quantize_ch(tc *m, char **arg, tc_value *out, stk_error *er
     stk_status status;
 
     if (tc_list(m, arg[2], zero_points, MAX_CHANNELS) != count) {
-        stk_error *made = err; /* the arrays of the API have one length */
+        stk_error *made = err; /* the library takes a single count for both lists */
         made->status = STK_E_BAD_SHAPE;
         strcpy(made->message, "as many scales as zero points");
         return STK_E_BAD_SHAPE;

@@ -1,4 +1,4 @@
-/* test_cases_sparse.c: sparse tensors: COO and CSR, and what can be checked of them. */
+/* test_cases_sparse.c: sparse tensors (COO and CSR) and their checks. */
 #include "test_cases.h"
 #include <inttypes.h>
 
@@ -17,7 +17,7 @@ static void destroy_csr(void *object)
 static const tc_type coo_type = {"COO tensor", destroy_coo};
 static const tc_type csr_type = {"CSR matrix", destroy_csr};
 
-/* A sparse register of either form; the other one stays NULL. */
+/* The sparse tensor of a register: one of the two is set. */
 struct either {
     const stk_coo *coo;
     const stk_csr *csr;

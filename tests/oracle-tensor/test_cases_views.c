@@ -1,7 +1,7 @@
 /* test_cases_views.c: views, layout, copies and casts. */
 #include "test_cases.h"
 
-/* The shape in arg[1]. */
+/* A view function that takes a shape. */
 typedef stk_status (*shape_fn)(const stk_tensor *tensor, int ndim, const int64_t *shape, stk_tensor *out,
                                stk_error *err);
 
@@ -39,7 +39,7 @@ static stk_status op_permute(tc *m, char **arg, tc_value *out, stk_error *err)
     const stk_tensor *tensor = tc_tensor(m, arg[0]);
     int dims[STK_MAX_DIMS], count = tc_dims(m, arg[1], dims, STK_MAX_DIMS);
 
-    if (count != tensor->ndim) { /* the library takes as many as there are */
+    if (count != tensor->ndim) { /* the library expects exactly ndim of them */
         err->status = STK_E_BAD_DIM;
         snprintf(err->message, sizeof err->message, "%d dimensions named", count);
         return STK_E_BAD_DIM;
@@ -97,7 +97,7 @@ static stk_status op_as_strided(tc *m, char **arg, tc_value *out, stk_error *err
     int64_t shape[STK_MAX_DIMS], strides[STK_MAX_DIMS], size = stk_dtype_size(tensor->dtype);
     int ndim = tc_list(m, arg[1], shape, STK_MAX_DIMS), stride_count = tc_list(m, arg[2], strides, STK_MAX_DIMS);
 
-    if (ndim != stride_count) { /* the library takes one count for both */
+    if (ndim != stride_count) { /* the library takes a single count for both */
         err->status = STK_E_BAD_SHAPE;
         snprintf(err->message, sizeof err->message, "%d sizes, %d strides", ndim, stride_count);
         return STK_E_BAD_SHAPE;

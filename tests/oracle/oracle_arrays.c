@@ -1,5 +1,6 @@
-/* oracle_arrays.c: files of named arrays. Each is read mapped and positionally, each array whole and sample by sample;
- * all must agree with the manifest. Of a file that is refused, opening it or reading a member must give the class. */
+/* oracle_arrays.c: files of named arrays. Each is read mapped and with pread, each array whole and sample by sample;
+ * all results must agree with the manifest. For a file that must be rejected, opening it or reading a member must fail
+ * with the class in the manifest. */
 #include "format.h"
 #include "oracle.h"
 #include "sha256.h"
@@ -100,7 +101,7 @@ static void read_samples(struct outcome *o, const stki_container *c, int64_t mem
     stki_reader_destroy(reader);
 }
 
-/* A container may have arrays, samples, or both; one number has no samples. */
+/* A container may have arrays, samples, or both; a scalar has no samples. */
 static void read_member(struct outcome *o, const stki_container *c, int64_t member, const stki_reader_opts *opts,
                         const json_t *item)
 {
@@ -111,14 +112,14 @@ static void read_member(struct outcome *o, const stki_container *c, int64_t memb
     read_samples(&samples, c, member, opts, item);
     if (!whole.status && no_axis && samples.status != STK_E_UNSUPPORTED)
         oracle_wrong(&whole, "an array without axes was opened for its samples");
-    if (!whole.status && !no_axis && samples.status) /* the second way must work too */
+    if (!whole.status && !no_axis && samples.status) /* a container that has arrays must have samples of them */
         whole.status = samples.status, whole.err = samples.err;
     *o = whole.status == STK_E_UNSUPPORTED && !no_axis ? samples : whole;
     if (!o->wrong[0] && samples.wrong[0])
         *o = samples;
 }
 
-/* A Python value beside the tensors. */
+/* Checks a Python value that is stored with the tensors. */
 static void check_leaf(struct outcome *o, const stki_member *member, const json_t *item)
 {
     const json_t *value = json_object_get(member->details, "value");
@@ -209,7 +210,7 @@ static void run_item(struct outcome *o, const char *path, const json_t *entry, c
     stki_container_release(container);
 }
 
-/* Reads everything there is, or the one member that must fail, up to the first failure. */
+/* Reads all members, or only the one that must fail, up to the first failure. */
 static void run_refused(struct outcome *o, const char *path, const json_t *entry, enum stki_access access)
 {
     stki_reader_opts opts = options(entry, NULL, access);

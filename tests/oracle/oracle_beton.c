@@ -1,10 +1,10 @@
-/* oracle_beton.c: .beton files as FFCV wrote them: every field of every sample, mapped and positionally. */
+/* oracle_beton.c: .beton files written by FFCV: every field of every sample, mapped and with pread. */
 #include "format.h"
 #include "oracle.h"
 #include <inttypes.h>
 #include <string.h>
 
-/* A number must be read bit for bit; JSON has enough digits for that. */
+/* Floats are compared bit for bit: JSON holds enough digits for that. */
 static void check_number(struct outcome *o, const stki_reader *reader, int64_t index, stki_scratch *scratch,
                          const json_t *expected)
 {
@@ -28,7 +28,7 @@ static const char *expected_digest(const json_t *item, size_t index, const char 
     const json_t *decoded = json_array_get(json_object_get(item, "decoded"), index);
     const json_t *sample = json_array_get(json_object_get(item, "samples"), index);
 
-    if (!strcmp(kind, "rgb_image")) /* a JPEG image has two: of an accurate decode, and of FFCV's fast one */
+    if (!strcmp(kind, "rgb_image")) /* for a JPEG image there are two: of an accurate decode and of FFCV's fast one */
         return json_string_value(json_is_array(decoded) ? json_array_get(decoded, 0) : decoded);
     return json_string_value(json_is_array(sample) ? json_array_get(sample, 1) : sample);
 }

@@ -1,12 +1,11 @@
-/* oracle_files.c: reads every file of an oracle manifest (README.md beside it) and compares what comes out with what
- * the original library said: shapes, types and the SHA-256 of the values, or the class of the error.
+/* oracle_files.c: reads every file of an oracle manifest (README.md beside it) and compares the results with those of
+ * the original library: shapes, types and the SHA-256 of the values, or the class of the error.
  *
  *     oracle_files MANIFEST.json [--format npy] [--verbose]
  *
- * One count an entry. Entries that only belong to others ("aux") are not counted; entries of formats without a reader
- * are not counted unless --format asks for them. The last line is "N passed, N failed"; exit 0 if none failed, 1 if
- * some did, 2 for a wrong command.
- */
+ * Each entry counts as one test. Entries that other entries depend on ("aux") are not counted, nor are entries of
+ * formats without a reader, unless --format selects them. The last line is "N passed, N failed". Exit status: 0 if none
+ * failed, 1 if some did, 2 for a wrong command line. */
 #include "oracle.h"
 #include "tensor_internal.h"
 #include <stdarg.h>
@@ -14,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One line a format of the manifest that has a reader. */
+/* The formats of the manifest that have a reader. */
 static const struct {
     const char *format;
     void (*check)(struct outcome *o, const char *path, const json_t *entry);
@@ -35,7 +34,7 @@ static const struct {
 };
 enum { CHECKS = sizeof checks / sizeof checks[0] };
 
-/* libhdf5 1.10 loses a few bytes whenever it refuses a data set that is newer than itself. */
+/* libhdf5 1.10 leaks a few bytes whenever it rejects a dataset of a newer format version. */
 STK_API const char *__lsan_default_suppressions(void);
 STK_API const char *__lsan_default_suppressions(void)
 {

@@ -1,5 +1,5 @@
-/* oracle_jpeg.c: JPEG files and folders of them: decoded to RGB and gray, upright, with the fast DCT and at 1/2, 1/4
- * and 1/8, against the SHA-256 of what the original library made of each. */
+/* oracle_jpeg.c: JPEG files and folders of them, decoded to RGB and grayscale, upright, with the fast DCT, and at 1/2,
+ * 1/4 and 1/8 of the size. The results are compared with the SHA-256 of what the original libraries decode. */
 #include "format.h"
 #include "image_load.h"
 #include "jpeg_decode.h"
@@ -33,7 +33,7 @@ static int64_t number_of(const json_t *item, const char *key)
     return json_integer_value(json_object_get(item, key));
 }
 
-/* ---- through the decoder alone: ways that no option of a reader asks for ---- */
+/* ---- through the decoder: modes that no reader option selects ---- */
 
 static void check_how(struct outcome *o, const void *bytes, int64_t count, const json_t *item, int scale, bool fast_dct,
                       int64_t width, int64_t height, const char *digest, const char *name)
@@ -100,7 +100,7 @@ static stk_status open_reader(struct outcome *o, const char *path, const stki_re
     return o->status;
 }
 
-/* Reads sample `index` and checks it where `digest` is not "". */
+/* Reads sample `index`, and checks its size and pixels if `digest` is not empty. */
 static void check_sample(struct outcome *o, const char *path, const char *source, int64_t index, int64_t width,
                          int64_t height, const char *digest, const char *how)
 {

@@ -1,5 +1,5 @@
-/* oracle_megatron.c: Megatron's indexed token files: every sequence, every document, the list of documents and modes.
- */
+/* oracle_megatron.c: Megatron's indexed token files: every sequence, every document, the list of documents, and the
+ * modes. */
 #include "format.h"
 #include "oracle.h"
 #include "sha256.h"
@@ -50,7 +50,7 @@ static void check_sequences(struct outcome *o, const stki_container *container, 
     stki_reader_destroy(reader);
 }
 
-/* The tokens of all records, one behind the other, as a digest. */
+/* The digest of the tokens of all records, concatenated. */
 static void digest_all(struct outcome *o, const stki_reader *reader, char digest[65])
 {
     stki_scratch scratch;
@@ -73,7 +73,7 @@ static void digest_all(struct outcome *o, const stki_reader *reader, char digest
     free(bytes);
 }
 
-/* Documents hold the sequences in order, so both give the same tokens in all. */
+/* Documents consist of the sequences in order, so both have the same tokens overall. */
 static void check_documents(struct outcome *o, const stki_container *container, const stki_reader_opts *opts,
                             const json_t *entry)
 {
@@ -111,7 +111,7 @@ static void check_numbers(struct outcome *o, const stki_container *container, co
         o->status = reader->ops->read(reader, i, NULL, &scratch, &sample, &o->err);
         if (o->status)
             break;
-        memcpy(&value, sample.data, (size_t)stk_dtype_size(sample.dtype)); /* none is negative */
+        memcpy(&value, sample.data, (size_t)stk_dtype_size(sample.dtype)); /* no value is negative */
         if (value != json_integer_value(json_array_get(expected, (size_t)i)))
             oracle_wrong(o, "%s %" PRId64 ": found %" PRId64, name, i, value);
         stki_reader_done(reader, &sample);

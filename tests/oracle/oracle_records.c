@@ -1,4 +1,4 @@
-/* oracle_records.c: what the checks of record files share. */
+/* oracle_records.c: functions that the checks of record files share. */
 #include "format.h"
 #include "oracle.h"
 #include "sha256.h"

@@ -1,5 +1,5 @@
-/* oracle_webdataset.c: tar archives as Python's tarfile and webdataset see them: samples, keys, and every file's bytes;
- * then every extension through its reader. */
+/* oracle_webdataset.c: tar archives, compared with what Python's tarfile and webdataset read: samples, keys, and the
+ * bytes of every file, which are also read through the reader of each extension. */
 #include "file.h"
 #include "format.h"
 #include "oracle.h"
@@ -60,7 +60,7 @@ static void check_sample(struct outcome *o, const stki_webdataset *set, int64_t 
         check_file(o, set, sample, name, expected);
 }
 
-/* Bytes as they are, mapped or not, must come from the readers of plain files too. */
+/* The readers of extensions that are kept as bytes must give the same bytes. */
 static void check_reader(struct outcome *o, const stki_webdataset *set, int extension, const stki_reader_opts *opts,
                          const json_t *items)
 {
@@ -109,7 +109,8 @@ static void check_whole(struct outcome *o, const char *path, const json_t *items
 void oracle_webdataset(struct outcome *o, const char *path, const json_t *entry)
 {
     static const enum stki_access modes[] = {STKI_ACCESS_MMAP, STKI_ACCESS_PREAD};
-    bool gzip = strstr(path, ".gz") != NULL; /* refused for what it is, without naming the format */
+    /* a compressed archive must be recognized and rejected without a stated format */
+    bool gzip = strstr(path, ".gz") != NULL;
 
     for (size_t i = 0; i < sizeof modes / sizeof modes[0] && !o->wrong[0]; i++) {
         stki_reader_opts opts = *stkt_source("{index_cache: none}");

@@ -1,8 +1,11 @@
-/* ranks_read: one rank, as a launcher starts it: reads a synthetic data set and writes what it saw, so that ranks.sh
- * can compare it with what all ranks together should see. ranks_read FOLDER STEPS [KEY=VALUE …] FOLDER/state is gone on
- * from where it is there. STEPS 0: to the end. Writes FOLDER/rank-R.PID, a line "EPOCH SAMPLE" for each sample, and
- * prints "RANK WORLD SOURCE STEPS DIGEST"; rank 0 leaves the state in FOLDER/state.new, the others theirs in
- * FOLDER/state.R. */
+/* ranks_read.c: one rank, as a launcher starts it: reads a synthetic dataset and records what it saw, so that ranks.sh
+ * can compare that with what all ranks together should see.
+ *
+ *     ranks_read FOLDER STEPS [KEY=VALUE...]
+ *
+ * Resumes from FOLDER/state if that exists. STEPS 0 reads to the end. Writes a line "EPOCH SAMPLE" for each sample to
+ * FOLDER/rank-R.PID, and prints "RANK WORLD SOURCE STEPS DIGEST". Rank 0 saves its state as FOLDER/state.new, the
+ * others save theirs as FOLDER/state.R. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>

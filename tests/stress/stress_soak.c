@@ -1,8 +1,10 @@
-/* stress_soak.c: loaders of every kind of file are opened, read, held, saved, restored, moved about, failed, left early
- * and closed at random, for a number of turns or of seconds. Every batch that comes is compared with that of a loader
- * without threads, faults and history, moved to the same step.
+/* stress_soak.c: opens loaders of every kind of file, and at random reads, holds and exports batches, saves and
+ * restores states, seeks, makes samples fail, and breaks off early, for a number of turns or of seconds. Every batch is
+ * compared with the batch that a second loader, which has no workers and no faults, reads at the same step.
+ *
  *     stress_soak [--turns N | --seconds N] [--seed N]
- * scripts/soak runs it under ThreadSanitizer and AddressSanitizer. A turn that goes wrong names its seed. */
+ *
+ * scripts/soak runs it under ThreadSanitizer and AddressSanitizer. If a turn fails, its seed is printed. */
 #include "clock.h"
 #include "faulty.h"
 #include "loader_test.h"
@@ -108,7 +110,7 @@ static void write_files(void)
     write_beton();
 }
 
-/* Fields as they stand in a config; @ is the folder. */
+/* Fields of configs; @ is replaced by the folder. */
 static const char *const data_sets[] = {
     "x: {path: '@/x.npy', source: {layout: nhwc}, layout: nchw, transforms: [{normalize: imagenet}]}",
     "x: {path: '@/stored.npz', source: {name: x, layout: nhwc}, transforms: [{random_crop: {size: [4, 4]}}]}",
@@ -253,21 +255,26 @@ static bool same_row(const turn *t, const stk_batch *a, int64_t row_a, const stk
 {
     for (int i = 0; i < stk_loader_field_count(t->loader); i++) {
         stk_field_info info;
-        stk_tensor x, y;
+        stk_tensor x, y, here;
         int64_t bytes;
+        stk_error err;
+        bool same;
 
         MUST(stk_loader_field(t->reference, i, &info, NULL) == STK_OK);
         if (stk_batch_tensor(a, info.name, &x, NULL) != STK_OK || stk_batch_tensor(b, info.name, &y, NULL) != STK_OK)
-            continue; /* of varying length: compared as a whole */
-        bytes = x.strides[0];
+            continue; /* samples of varying length: check() compares the whole batch */
+        MUST_OK(stk_tensor_to_device(&x, stk_device_cpu(), &here, &err));
+        bytes = here.strides[0];
         MUST(bytes == y.strides[0]);
-        if (memcmp((char *)x.data + row_a * bytes, (char *)y.data + row_b * bytes, (size_t)bytes) != 0)
+        same = memcmp((char *)here.data + row_a * bytes, (char *)y.data + row_b * bytes, (size_t)bytes) == 0;
+        stk_tensor_release(&here);
+        if (!same)
             return false;
     }
     return true;
 }
 
-/* Against the reference at the same step. */
+/* Compares a batch with that of the reference loader at the same step. */
 static void check(turn *t, const stk_batch *batch)
 {
     int64_t rows = stk_batch_rows(batch), row = 0;
@@ -292,7 +299,7 @@ static void check(turn *t, const stk_batch *batch)
             MUST(stk_batch_indices(batch)[row] == sample);
         if (!is_bad(t, sample)) {
             MUST(stk_batch_mask(batch)[row] == stk_batch_mask(same)[r]);
-            MUST(t->on_device || same_row(t, batch, row, same, r));
+            MUST(same_row(t, batch, row, same, r));
         } else if (t->skips) {
             MUST(stk_batch_mask(batch)[row] == 0);
         }
@@ -364,7 +371,7 @@ static void take(turn *t)
         failures++;
         if (t->fault_count == 0 || (status != STK_E_CORRUPT && status != STK_E_EMPTY)) {
             fprintf(stderr, "stress_soak: %s\n", err.message);
-            MUST(status == STK_OK); /* an error without a fault */
+            MUST(status == STK_OK); /* fails: no fault was injected that explains the error */
         }
     }
     if (t->steps > 0)
@@ -408,7 +415,7 @@ static void run_turn(uint64_t seed)
         }
     if (below(t, 2))
         (void)stk_loader_close(t->loader, NULL);
-    if (below(t, 2)) { /* held and exported beyond the loader's end */
+    if (below(t, 2)) { /* held and exported batches outlive the loader */
         stk_loader_destroy(t->loader);
         t->loader = NULL;
     }
