@@ -1,14 +1,14 @@
-"""Runs the code blocks of a document in the current folder, which becomes the reader's.
+"""Runs the code blocks of a document in the current folder, as a reader would.
 
     docs_run.py DOCUMENT COMPILE
 
-A YAML block whose first line is `# NAME.yaml` is written to that file. Every YAML block must be a config that --show-config accepts, or
-files that --make makes; sections that it lacks are added. Shell blocks run in their order, C programs are compiled (program.c) with the command
-COMPILE, Python programs are run. Two comments control this:
-    <!-- run: COMMAND -->       on a line of its own: a command that readers do not see, for test data
+A YAML block whose first line is `# NAME.yaml` is written to that file. Every YAML block must be a config that
+--show-config accepts, or a specification for --make; missing sections are added. Shell blocks are run in order, C
+programs are saved as program.c and compiled with the command COMPILE, Python programs are run. Two comments control
+this:
+    <!-- run: COMMAND -->       on its own line: a command that readers do not see, for test data
     <!-- not run: WHY -->       before a block: skips the block and prints why
-Exit status 1 after a block that fails.
-"""
+The exit status is 1 after a block that fails."""
 import re
 import subprocess
 import sys
@@ -18,7 +18,7 @@ failures = 0
 
 
 def shell(text, what):
-    """Runs a script; complains if it fails."""
+    """Runs a script; reports it if it fails."""
     global failures
     ended = subprocess.run(['bash', '-euo', 'pipefail', '-c', text], capture_output=True, text=True, check=False)
     print(ended.stdout, end='')
@@ -28,7 +28,7 @@ def shell(text, what):
 
 
 def check_config(text, what):
-    """The program knows every key of a config or of some of its sections."""
+    """Checks a config, or some of its sections: every key must be known to the program."""
     sections = set(re.findall(r'^(\w+):', text, re.M))
     job = sections & {'prep', 'output', 'stats'}
     if 'make' in sections:

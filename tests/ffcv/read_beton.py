@@ -1,7 +1,6 @@
 """Reads a file of write_beton with FFCV itself and compares every value.
 
-usage: read_beton.py WRITE_BETON JPEG-FILE.beton     exit 77 where FFCV is not installed
-"""
+usage: read_beton.py WRITE_BETON JPEG-FILE.beton     exit status 77 if FFCV is not installed"""
 import os
 import subprocess
 import sys

@@ -1,6 +1,7 @@
-"""Further cases with Pillow, of the inputs that make_resize.py made: where the order of the passes changes, and where the
-constants of the Hamming filter show. Run: python make_edges.py   (needs numpy, pillow); writes edges.tsv, same columns.
-"""
+"""Makes more cases of the resize oracle with Pillow, from the inputs of make_resize.py: sizes at which the order of
+the passes changes, and sizes for which the constants of the Hamming filter matter.
+
+Run: python make_edges.py   (needs numpy, pillow). Writes edges.tsv, with the same columns as cases.tsv."""
 import hashlib
 import pathlib
 
@@ -21,7 +22,8 @@ def case(name, h, w, f, box=None):
 
 for name, h, w in (("flower_97x131", 40, 262), ("flower_97x131", 40, 156), ("flower_97x131", 213, 186), ("grey_53x29", 213, 186)):
     case(name, h, w, "hamming")
-# vertical first where 2 (W - w) < H - h and h < H: one step to either side of each bound, whole and from boxes
+# The vertical pass comes first if 2 (W - w) < H - h and h < H. Sizes one step to either side of each bound, of whole
+# images and of boxes.
 for name, W, H in (("flower_97x131", 97, 131), ("china_160x107", 160, 107), ("grey_53x29", 53, 29), ("noise_31x17", 31, 17)):
     for d in (1, 4, H // 3):
         for step in (-1, 0, 1, 2):

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Every path of the documentation that a file mentions exists, every link leads somewhere, and docs/README.md lists every document.
+"""Checks that every document that a file mentions by its path under docs/ exists, that every link has a target, and
+that docs/README.md lists every document.
 
-    docs_links.py ROOT
-"""
+    docs_links.py ROOT"""
 import os
 import re
 import subprocess
@@ -16,7 +16,7 @@ failures = []
 
 
 def anchors(path):
-    """The anchors of a document's headings, as GitHub makes them."""
+    """The anchors that GitHub makes of a document's headings."""
     seen = {}
     text = re.sub(r'```.*?```', '', open(os.path.join(root, path), encoding='utf8').read(), flags=re.S)
     for heading in re.findall(r'^#+ +(.*?) *$', text, re.M):

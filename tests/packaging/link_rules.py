@@ -1,21 +1,20 @@
 #!/usr/bin/env python3
-"""How the library's object files refer to each other, read with nm.
+"""Checks how the library's object files refer to each other, as nm shows it.
 
     link_rules.py BUILD_DIR [--edges FILE]
 
-Fails on
-  - circles: objects that refer to each other, directly or through others;
+Reports
+  - cycles: objects that refer to each other, directly or through others;
   - an object that refers to one in a folder that its own may not use (src/CMakeLists.txt; BUILD_DIR/folders.txt);
-  - a header that declares what a folder defines which the header's folder may not use;
+  - a header that declares a function of a folder that the header's folder may not use;
   - weak symbols;
-  - a name that is neither public nor used by the product: tests alone may not keep anything in it (UNUSED);
-  - a function that its own file alone uses, and no test: it ought to be static.
-Names: strong, stk_ and stki_. An optimizing compiler removes references, so only debug builds are read. Calls through tables
-of functions are not seen; they are how a lower folder calls a higher one. A static inline function refers to what it calls
-from each object that includes it.
+  - a name that only tests use, unless UNUSED gives a reason: public names and those that the product uses may stay;
+  - a function that only its own file and no test uses: it should be static.
+Only strong names that start with stk_ or stki_ count. Only debug builds are read, because an optimizing compiler removes
+references. Calls through tables of functions, by which lower folders call higher ones, do not appear. A static inline
+function counts as a reference from each object that includes it.
 
---edges FILE prints why FILE is in a circle: who refers to whom, by which names.
-"""
+--edges FILE prints why FILE is in a cycle: which objects refer to which, by which names."""
 import collections
 import json
 import os
@@ -23,7 +22,7 @@ import re
 import subprocess
 import sys
 
-# What only tests use, and why it cannot be with them.
+# What only tests use, and why it cannot be in the tests.
 UNUSED = {
     "stki_cuda_hold_stream": "launches a kernel of the table that only cuda_*.c of a build with CUDA see",
     "stki_cuda_context_active": "asks the driver through the table that only cuda_*.c see",
@@ -32,9 +31,9 @@ UNUSED = {
 
 
 def objects_of(build, root):
-    """({source relative to src/: object file}, [objects of tools and python], [of tests and bench])
+    """Returns ({source relative to src/: object file}, [objects of tools and python], [of tests and bench]).
 
-    Ends with 77 for builds that keep nothing to read."""
+        Exits with 77 for builds that cannot be read."""
     found, tools, others = {}, [], []
     with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as file:
         for entry in json.load(file):
@@ -50,7 +49,7 @@ def objects_of(build, root):
             found[source] = output
             if not os.path.exists(found[source]):
                 sys.exit(f"{source} has not been compiled: build all first")
-    # Kernels of CUDA, which are compiled by commands of their own (cmake/stoker_cuda.cmake).
+    # CUDA kernels, which cmake/stoker_cuda.cmake compiles by separate commands.
     for source in ("gpu/" + name for name in os.listdir(os.path.join(root, "src/gpu")) if name.endswith(".cu")):
         path = os.path.join(build, "src/cuda", os.path.basename(source)[:-3] + ".o")
         if os.path.exists(path):
@@ -59,7 +58,8 @@ def objects_of(build, root):
 
 
 def read_objects(objects):
-    """({symbol: source that defines it}, {source: names it refers to}, [(source, weak symbol)], names of functions)"""
+    """Returns ({symbol: source that defines it}, {source: names it refers to}, [(source, weak symbol)], names of
+    functions)."""
     defined, wanted, weak, functions = {}, collections.defaultdict(set), [], set()
     source_of = {os.path.realpath(path): source for source, path in objects.items()}
     text = subprocess.run(["nm", "-A", "-P", "-g", *objects.values()], check=True, stdout=subprocess.PIPE, text=True).stdout
@@ -83,7 +83,7 @@ def read_objects(objects):
 
 
 def references(objects):
-    """The names that objects refer to; those that are not built refer to nothing."""
+    """The names that objects refer to; objects that do not exist are skipped."""
     built = [path for path in objects if os.path.exists(path)]
     text = subprocess.run(["nm", "-P", "-u", *built], check=True, stdout=subprocess.PIPE, text=True).stdout if built else ""
     return {line.split()[0] for line in text.splitlines() if re.match(r"stki?_", line)}
@@ -100,14 +100,14 @@ def public_names(root):
 
 
 def python_names(root):
-    """What the Python extension uses, which not every build compiles."""
+    """The names that the Python extension uses; not every build compiles it."""
     folder = os.path.join(root, "python/core")
     files = [name for name in os.listdir(folder) if name.endswith((".c", ".h"))] if os.path.isdir(folder) else []
     return set(re.findall(r"\bstki?_\w+", " ".join(without_comments(os.path.join(folder, name)) for name in files)))
 
 
 def unused_names(root, defined, functions, wanted, tools, others):
-    """Findings about names that no other object of the product refers to."""
+    """Reports names that no other object of the product refers to."""
     used = set().union(*wanted.values(), references(tools), public_names(root), python_names(root))
     tested = references(others) if all(map(os.path.exists, others)) else None
     for name, source in sorted(defined.items()):
@@ -152,7 +152,7 @@ def read_folders(build):
 
 
 def declared_in(path):
-    """Names of functions and objects that a header declares: outside of braces, comments and directives."""
+    """The functions and objects that a header declares: names outside of braces, comments and directives."""
     with open(path, encoding="utf-8") as file:
         text = file.read()
     text = re.sub(r"/\*.*?\*/", " ", text, flags=re.S)

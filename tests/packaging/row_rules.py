@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""Layouts of rows (src/plan/row_layout.h) and makers of rows (src/pipeline/row_maker.h) are told apart in their own files alone.
+"""Checks that code depends on the kind of row layout (src/plan/row_layout.h) or row maker (src/pipeline/row_maker.h)
+only in the files that implement it.
 
-Fails on
-  - the name of a layout or maker outside the file that defines it, the header that declares it, the files that choose one, and
-    calls of one maker by another;
+Reports
+  - the name of a layout or maker outside of the file that defines it, the header that declares it, the files that choose
+    one, and calls of one maker by another;
   - a comparison of the layout or maker of a plan;
-  - a maker's own struct in a plan, or the padding of padded rows, used outside the files of that maker or layout;
-  - the extent of a tensor used outside of what walks the list of tensors.
-"""
+  - a maker's struct in a plan, or the padding of padded rows, used outside of the files of that maker or layout;
+  - the extent of a tensor used outside of the files that iterate over the list of tensors."""
 import os
 import re
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PLAN = r"\b(?:plan|plans\[[^\]]+\]|each|inner|labels|sample|image|f32|whole)(?:->|\.)"
-# What is looked for, and the files (of src/) in which it may be.
+# Patterns, and the files (of src/) that may match them.
 RULES = [
     (r"\bstki_(?:fixed|ragged|padded|image)_rows\b", r"plan/(?:rows_\w+\.c|row_layout\.h|plan\.c)"),
     (r"\bstki_make_(?:plain|placed|erased|resampled|image|copied|one_hot|window|mixed|paired)\b",
@@ -48,7 +48,7 @@ def main():
                     seen[i] += 1
                     if not re.fullmatch(allowed, source):
                         found.append(f"src/{source}:{number}: {line.strip()}")
-    # A rule that finds nothing any more, because a name has changed, must not pass silently.
+    # A rule that matches nothing, because a name has changed, must be reported.
     found += [f"nothing matches {pattern}" for i, (pattern, allowed) in enumerate(RULES) if not seen[i] and allowed != "nowhere"]
     for finding in found:
         print(finding, file=sys.stderr)

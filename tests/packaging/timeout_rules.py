@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""Every test of ctest has a timeout: 120 s, 360 s under a sanitizer, or the one on a line of CMake that says why in a comment.
+"""Checks that every ctest has a timeout: SECONDS, or that of a CMake line whose comment says why.
 
-usage: timeout_rules.py BUILD-FOLDER SECONDS
-"""
+usage: timeout_rules.py BUILD-FOLDER SECONDS"""
 import glob
 import json
 import os

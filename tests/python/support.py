@@ -1,4 +1,4 @@
-"""What the tests share: the digits, and loaders of them."""
+"""Shared by the tests: the digits, and loaders of them."""
 
 import os
 import unittest
@@ -11,7 +11,7 @@ IMAGES = numpy.load(os.path.join(DATA, "digits_images.npy"))
 LABELS = numpy.load(os.path.join(DATA, "digits_labels.npy"))
 STEPS = -(-len(LABELS) // 64)
 
-#: The only sample that is read takes ten minutes.
+# A config whose source takes ten minutes per sample.
 SLOW = {"dataset": {"fields": {"x": {"synthetic": {"count": 4, "shape": [2], "read_time": 600}}}},
         "loader": {"num_workers": 1, "close_timeout": 0.01}}
 
@@ -33,7 +33,7 @@ def open_digits(to="numpy", **loader):
 
 class Case(unittest.TestCase):
     def fails(self, kind, status, call, *arguments, **options):
-        """The exception that the call raises, whose status is that."""
+        """Asserts that the call raises an exception of this kind and status, and returns the exception."""
         with self.assertRaises(kind) as caught:
             call(*arguments, **options)
         self.assertIsInstance(caught.exception, stoker.StokerError)

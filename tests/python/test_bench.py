@@ -1,4 +1,4 @@
-"""python -m stoker bench: what it counts is known beforehand, by arithmetic."""
+"""Tests of python -m stoker bench on loops whose counts follow from arithmetic."""
 
 import json
 import os

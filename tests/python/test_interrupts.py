@@ -1,4 +1,5 @@
-"""Ctrl-C at random times: a saved position is always the one behind the batch that next returned last, and no slot is lost."""
+"""Tests of Ctrl-C at random times: the saved position is always that after the last batch that next returned, and no
+slot is lost."""
 
 import collections
 import itertools
@@ -27,7 +28,7 @@ class Interrupts(Case):
         self.fails(TimeoutError, "timeout", loader.close)
 
     def test_nothing_is_lost(self):
-        """Everything between the loader and the list runs in C, where no signal is looked at but in next."""
+        """All code between the loader and the deque is C code, so signals are handled only in next."""
         field = stoker.Field(synthetic={"count": 4096, "shape": [16], "dtype": "i32", "read_time": "40us"})
         for options in ({}, {"copy": True, "to": "numpy"}):
             with self.subTest(**options):
@@ -52,7 +53,7 @@ class Interrupts(Case):
             self.assertGreater(len(seen), 1000)
 
     def test_interrupted_progress_of_a_plan(self):
-        """What progress raises comes out, also where nothing is written."""
+        """An exception of `progress` is raised by stoker.prep, even if nothing is written."""
         job = {"dataset": {"fields": {"x": {"synthetic": {"count": 64, "shape": [2]}}}}, "output": {"path": "unused.npy"}}
 
         def progress(_):

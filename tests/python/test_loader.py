@@ -1,4 +1,4 @@
-"""Loaders: values against NumPy, epochs, positions, configs as objects, threads, forks, closing."""
+"""Tests of loaders: values compared with NumPy, epochs, positions, config objects, threads, forks, closing."""
 
 import copy
 import gc
@@ -94,12 +94,13 @@ class Epochs(Case):
             for _ in range(2):
                 loader.seek(1, 5)
                 self.assertEqual(loader.epoch, 1)
-                self.assertEqual([batch.step for batch in loader], list(range(5, STEPS)))  # a position that was set is kept
+                # a new iterator keeps the position that seek set
+                self.assertEqual([batch.step for batch in loader], list(range(5, STEPS)))
             self.assertTrue(loader.config()["restart"])
 
 
 class Ranks(Case):
-    """torch.distributed, in whose place is a module."""
+    """Loaders when torch.distributed, which a module stands in for, is initialized."""
 
     def use_distributed(self, rank, size):
         fake = types.SimpleNamespace(is_available=lambda: True, is_initialized=lambda: True, get_rank=lambda: rank,

@@ -1,4 +1,4 @@
-"""What a newcomer does wrong: each mistake has its status and its built-in type."""
+"""Tests of typical mistakes of new users: each raises an exception with the right status and built-in type."""
 
 import pickle
 import os
@@ -14,7 +14,7 @@ DIGITS = os.path.join(DATA, "digits_images.npy")
 
 
 class Map:
-    """A data set as torch's users write it."""
+    """A dataset as users of torch write it."""
 
     def __len__(self):
         return 3

@@ -1,4 +1,5 @@
-"""The rest of the API: transforms in Python, preparation jobs, files, previews, failed samples and where rows come from."""
+"""Tests of the rest of the API: transforms in Python, preparation jobs, files, previews, failed samples, and where
+rows come from."""
 
 import os
 import signal
@@ -17,7 +18,7 @@ DIGITS = os.path.join(DATA, "digits_images.npy")
 
 
 def png_rows(data):
-    """The pixels of an RGB PNG of eight bits whose rows have no filter or any: height, width."""
+    """Height and width of a PNG."""
     assert data[:8] == b"\x89PNG\r\n\x1a\n"
     width, height = struct.unpack(">II", data[16:24])
     return height, width
@@ -95,7 +96,7 @@ class Transforms(Case):
                 self.assertIn(word, str(self.fails(ValueError, "bad_value", loader.next)).lower())
 
     def test_ctrl_c_in_a_function_loses_nothing(self):
-        """Without workers the function runs in the thread that signals interrupt."""
+        """Without workers, the function runs in the main thread, which signals interrupt."""
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
         self.addCleanup(signal.signal, signal.SIGINT, before)
 
@@ -118,7 +119,8 @@ class Transforms(Case):
                 except KeyboardInterrupt:
                     pass
                 step = loader.state_dict()["step"]
-                self.assertIn(step - seen, (0, 1))  # the signal may come between the call and the count
+                # the signal may arrive after next has returned and before the batch is counted
+                self.assertIn(step - seen, (0, 1))
                 seen = step
 
 
@@ -177,7 +179,7 @@ class Files(Case):
         self.assertRaises(IndexError, lambda: member[len(IMAGES)])
         whole = member.tensor()
         self.assertTrue(whole.readonly)
-        self.assertRaises(BufferError, whole.__dlpack__)  # that version cannot say so
+        self.assertRaises(BufferError, whole.__dlpack__)  # DLPack before 1.0 has no read-only flag
         self.assertFalse(numpy.from_dlpack(whole).flags.writeable)
         array = member.numpy()
         with self.assertRaises(ValueError):

@@ -1,5 +1,6 @@
-"""Batches on a GPU and in pinned slots, over the simulated CUDA, whose streams are behind the program. In the place of torch: a module
-with a current stream, whose from_dlpack takes capsules, and copies that are queued in it."""
+"""Tests of batches on a GPU and in pinned slots, on the simulated CUDA, whose streams run later than the program. A
+module with a current stream and a from_dlpack that takes capsules stands in for torch; the copies are queued in
+that stream."""
 
 import ctypes
 import gc
@@ -25,7 +26,7 @@ class Error(ctypes.Structure):
 
 
 class Tensor(ctypes.Structure):
-    """stk_tensor; of shape and strides only their room matters."""
+    """stk_tensor; shape and strides are only reserved space."""
     _fields_ = [("data", ctypes.c_void_p), ("storage", ctypes.c_void_p), ("device", ctypes.c_void_p), ("dtype", ctypes.c_int),
                 ("ndim", ctypes.c_int32), ("flags", ctypes.c_uint32), ("rest", ctypes.c_char * 2040)]
 
@@ -67,7 +68,7 @@ DEVICE, I32 = device_of(b"cuda:1"), lib.stk_dtype_find(b"i32")
 
 
 class Stream:
-    """One that the package does not know: torch's."""
+    """A stream that the package did not create, such as torch's."""
 
     def __init__(self):
         handle = POINTER()
@@ -75,7 +76,8 @@ class Stream:
         self.handle, self.cuda_stream = handle.value, lib.stk_stream_native(handle)
 
     def read_later(self, tensor, early=False):
-        """Behind some other work, as a kernel that reads the tensor would come. The tensor ends behind that, or early before."""
+        """Reads the tensor after other work in the stream, as a kernel would. Releases the tensor after queueing the
+        read, or before that if `early`."""
         used, seen = Tensor.from_buffer_copy(tensor), Tensor()
         used.storage = None
         if early:
@@ -99,16 +101,16 @@ class Stream:
 
 
 def taken(capsule):
-    """What a capsule holds, as a consumer takes it."""
+    """Imports the tensor of a capsule, as a consumer does."""
     tensor = Tensor()
     call("stk_tensor_from_dlpack", capsules.PyCapsule_GetPointer(capsule, b"dltensor"), ctypes.byref(tensor))
     capsules.PyCapsule_SetName(capsule, USED)
-    tensor.flags |= 0 if tensor.device == DEVICE.value else PINNED  # DLPack does not say that it is
+    tensor.flags |= 0 if tensor.device == DEVICE.value else PINNED  # DLPack does not say that memory is pinned
     return tensor
 
 
 class TorchTensor:
-    """What from_dlpack of the stand-in makes."""
+    """What from_dlpack of the stand-in returns."""
 
     def __init__(self, capsule):
         self.tensor = taken(capsule)
@@ -154,7 +156,7 @@ class Streams(unittest.TestCase):
                 lib.stk_tensor_release(ctypes.byref(tensor))
 
     def test_the_stream_of_an_export_guards_the_slot(self):
-        """Two streams use each batch, without torch."""
+        """Two streams use each batch; torch is not loaded."""
         streams, seen = [Stream(), Stream()], [[], []]
         with open_loader(**ON_GPU) as loader:
             self.assertEqual(loader.next()["x"].__dlpack_device__(), (2, 1))
@@ -165,7 +167,7 @@ class Streams(unittest.TestCase):
         self.check(*zip(streams, seen))
 
     def test_the_current_stream_guards_at_release(self):
-        """The tensor ends at once; the work that comes behind reads the batch, which is held."""
+        """The tensor is released before the read is queued, and the loop still holds the batch."""
         self.use_torch()
         seen = []
         with open_loader(**ON_GPU) as loader:
@@ -174,7 +176,7 @@ class Streams(unittest.TestCase):
         self.check((current, seen))
 
     def test_tensors_of_torch_are_guarded_by_their_deleters(self):
-        """The loop keeps no tensor: batch and tensor end before the work that reads them has begun."""
+        """The loop keeps neither batch nor tensor: both are gone before the work that reads them starts."""
         self.use_torch()
         seen = []
         with open_loader(to="torch", **ON_GPU) as loader:
@@ -237,7 +239,7 @@ class Streams(unittest.TestCase):
 
 
 def held(tensor):
-    """The same memory with a reference of its own."""
+    """The same tensor with an additional reference."""
     lib.stk_tensor_retain.argtypes = [POINTER]
     lib.stk_tensor_retain(ctypes.byref(tensor))
     return tensor

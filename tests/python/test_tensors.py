@@ -1,4 +1,4 @@
-"""Tensors of batches: every dtype, both versions of DLPack, buffers, lifetimes, copies."""
+"""Tests of batch tensors: every dtype, both versions of DLPack, buffers, lifetimes, copies."""
 
 import ctypes
 import gc
@@ -16,7 +16,7 @@ import numpy
 import stoker
 from support import IMAGES, Case, config, open_digits
 
-#: stoker's name, NumPy's dtype, DLPack's code and bits, the oldest DLPack that has it.
+# stoker's name, NumPy's dtype, DLPack's code and bits, and the oldest DLPack version that has the dtype.
 DTYPES = [("bool", numpy.bool_, 6, 8, 0)] + [
     (name, getattr(numpy, name), code, numpy.dtype(name).itemsize * 8, 0)
     for code, kinds in ((0, ("int8", "int16", "int32", "int64")), (1, ("uint8", "uint16", "uint32", "uint64")),
@@ -46,7 +46,7 @@ pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c
 
 
 def one_field(dtype, to=None):
-    """A loader of VALUES, as that dtype, in one batch. The small floats are made by the loader."""
+    """A loader of VALUES as this dtype, in one batch. The loader itself converts to the small floats."""
     kind = numpy.dtype(dtype)
     small = kind.type.__module__ == "ml_dtypes"
     with tempfile.TemporaryDirectory() as folder:
@@ -112,7 +112,8 @@ class Dtypes(Case):
         for name, kind, *_ in DTYPES:
             with self.subTest(name), one_field(kind) as loader:
                 tensor = loader.next()["x"]
-                if kind.__module__ == "ml_dtypes":  # NumPy knows no such type: its own error, and the slot is free again
+                # NumPy does not have such a type: it raises its own error, and the slot must be free again
+                if kind.__module__ == "ml_dtypes":
                     for _ in range(3 * loader.stats["slots"]):
                         self.assertRaises((BufferError, RuntimeError), numpy.from_dlpack, tensor)
                         del tensor
@@ -208,12 +209,12 @@ class Exports(Case):
             self.fails(TimeoutError, "timeout", loader.next, timeout=0.2)
             go.set()
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # on a slow machine it takes longer than the time before the warning
+                warnings.simplefilter("ignore")  # on a slow machine, the wait may be long enough for the warning
                 self.assertEqual(loader.next().step, 3)
             thread.join()
 
     def test_held_slots_that_no_other_thread_releases(self):
-        """Such a thread belongs to a notebook or a progress bar. The wait lasts as long as the timeout says."""
+        """The other thread stands for one of a notebook or a progress bar. The wait lasts until the timeout."""
         go = threading.Event()
         thread = threading.Thread(target=go.wait)
         thread.start()
@@ -236,7 +237,7 @@ class Exports(Case):
             thread.join()
 
     def test_held_slots_and_an_infinite_timeout(self):
-        """After the warning the wait continues."""
+        """The wait continues after the warning."""
         with open_digits(prefetch=3, timeout="infinite") as loader:
             kept = [loader.next() for _ in range(3)]
             warned = threading.Event()
@@ -316,7 +317,7 @@ class Batches(Case):
             self.assertIn("device_prefetch", str(error))
 
     def test_a_consumer_behind_the_loop_on_the_host_device(self):
-        """The loop drops each batch at once; another thread reads its tensor later."""
+        """The loop drops each batch immediately; another thread reads its tensor later."""
         count, waiting, wrong = 200, queue.Queue(1), []
         field = stoker.Field(synthetic={"count": 8 * count, "shape": [500], "dtype": "i32", "distinct": 8 * count})
         options = {"batch_size": 8, "order": "sequential", "num_workers": 2, "to": "numpy"}

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""images.h5: twelve copies of voc-mask.png as rows of uint8, opaque and of variable length, by h5py.
+"""Makes images.h5 with h5py: twelve copies of voc-mask.png, as rows of uint8, as opaque values and as lists.
 
-    pip install h5py numpy
-"""
+    pip install h5py numpy"""
 import pathlib
 
 import h5py

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Makes types.h5 and types.json with h5py 3.7 (HDF5 1.10.8): bitfields, committed datatypes, and compound types whose fields are bitfields,
-arrays, strings and lists. types.json: as make_values.py writes values.json. Values are those that h5py reads.
-"""
+"""Makes types.h5 and types.json with h5py 3.7 (HDF5 1.10.8): bitfields, committed datatypes, and compound types whose
+fields are bitfields, arrays, strings and lists. types.json has the values that h5py reads, in the form of
+values.json (make_values.py)."""
 import hashlib, json, os
 import h5py, numpy as np
 from h5py import h5d, h5s, h5t
@@ -28,7 +28,7 @@ with h5py.File(os.path.join(here, "types.h5"), "w") as f:
     low_level(f, b"bits32", h5t.STD_B32LE, (numbers * 100000007 % 2**32).astype("<u4"), chunk=8)
     low_level(f, b"bits64", h5t.STD_B64LE, (numbers.astype("u8") * 0x0123456789ABCDEF).astype("<u8"))
 
-    # Committed datatypes: of numbers, h5py's bool, a bitfield, a string.
+    # Committed datatypes of numbers, h5py's bool, a bitfield and a string.
     f["real"] = np.dtype(">f4")
     f["flag"] = np.dtype("?")
     f.create_dataset("group/reals", data=numbers / 7, dtype=f["real"])
@@ -39,7 +39,7 @@ with h5py.File(os.path.join(here, "types.h5"), "w") as f:
     f["label"] = h5py.string_dtype("ascii", 6)
     f.create_dataset("group/labels", data=np.array([b"n%d" % i for i in numbers], dtype="S6"), dtype=f["label"])
 
-    # A table of PyTables: bools are bitfields of 8 bits, and some columns have axes of their own.
+    # A table as PyTables writes it: bools are bitfields of 8 bits, and some columns have axes of their own.
     columns = [(b"flag", h5t.STD_B8LE), (b"wide", h5t.STD_B32BE), (b"box", h5t.array_create(h5t.STD_I16BE, (3, 2))),
                (b"name", h5t.py_create(np.dtype("S5"))), (b"spin", h5t.array_create(h5t.IEEE_F64LE, (2,))),
                (b"raw", h5t.py_create(np.dtype("V3"))), (b"masks", h5t.array_create(h5t.STD_B8LE, (4,)))]

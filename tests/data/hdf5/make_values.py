@@ -1,8 +1,6 @@
 #!/usr/bin/env python3
-"""Makes values.h5 and values.json with h5py: strings, lists and fields of compound types, and what h5py reads of them.
-
-h5py 3.16 (HDF5 2.0), libver earliest. values.json: name: [dtype, samples, SHA-256 of all values, of all offsets (or "-")].
-"""
+"""Makes values.h5 with h5py 3.16 (HDF5 2.0, libver earliest): strings, lists and fields of compound types. values.json
+describes what h5py reads from it: name: [dtype, samples, SHA-256 of all values, of all offsets (or "-")]."""
 import hashlib, json, os
 import h5py, numpy as np
 
@@ -12,7 +10,7 @@ with h5py.File(os.path.join(here, "values.h5"), "w", libver=("earliest", "v108")
     f.create_dataset("string", data=texts, dtype=h5py.string_dtype())
     f.create_dataset("chunked", data=texts, dtype=h5py.string_dtype(), chunks=(16,), compression="gzip")
     f.create_dataset("labels", data=["dog", "cat", "Käse"] * 20, dtype=h5py.string_dtype())
-    f["fixed"] = np.array([t.encode() for t in texts], dtype="S40")  # NULL padded
+    f["fixed"] = np.array([t.encode() for t in texts], dtype="S40")  # padded with NULs
     space = h5py.h5t.C_S1.copy(); space.set_size(8); space.set_strpad(h5py.h5t.STR_SPACEPAD)
     d = h5py.h5d.create(f.id, b"spaces", space, h5py.h5s.create_simple((4,)))
     d.write(h5py.h5s.ALL, h5py.h5s.ALL, np.array([b"ab      ", b"        ", b"12345678", b" x      "], dtype="S8"), mtype=space)

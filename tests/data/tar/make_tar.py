@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Makes the sparse archives of this folder with GNU tar (1.34 made those that are committed), and solaris.tar by hand.
+"""Makes the sparse archives of this folder with GNU tar (those in the repository are from 1.34), and
+sparse-solaris.tar without it.
 
-many.bin: 27 blocks of 512 bytes at 512 * (3 k + 1), k = 0 to 26; byte i of block k is (7 k + i) % 251 + 1; all other
-of its 42,000 bytes are 0. hole.bin: 5,000 zeros. text.txt: "text". links.tar also has hard links and others; see the end.
+many.bin: 27 blocks of 512 bytes at 512 * (3 k + 1), k = 0 to 26; byte i of block k is (7 k + i) % 251 + 1; all others
+of its 42,000 bytes are 0. hole.bin: 5,000 zeros. text.txt: "text". links.tar also has hard links and other members; see
+the end.
 
-Reads the archives back with libarchive (`pip install libarchive-c`) where that is installed.
-"""
+Extracts the archives with libarchive (`pip install libarchive-c`) and compares, if that is installed."""
 import os, subprocess, sys, tarfile, tempfile
 
 here = os.path.dirname(os.path.abspath(__file__))
@@ -43,11 +44,12 @@ with tempfile.TemporaryDirectory() as folder:
     for version in ("0.0", "0.1", "1.0"):
         tar(f"sparse-{version}.tar", "--format=pax", "--sparse-version=" + version,
             "--pax-option=delete=atime,delete=ctime", *raw)
-    ends, hole = [], True # Solaris: where holes and data end, in turn; the holes are stored
+    # Solaris: the ends of holes and of data, alternating; the archive also stores the bytes of the holes
+    ends, hole = [], True
     for k in range(27):
         ends += [512 * (3 * k + 1), 512 * (3 * k + 2)]
     ends.append(len(many))
-    noise = bytearray(b"?" * len(many)) # what lies in the holes does not count
+    noise = bytearray(b"?" * len(many)) # readers must not use the bytes stored for the holes
     for k in range(27):
         noise[512 * (3 * k + 1):512 * (3 * k + 2)] = many[512 * (3 * k + 1):512 * (3 * k + 2)]
     with open(os.path.join(here, "sparse-solaris.tar"), "wb") as f:
@@ -55,7 +57,7 @@ with tempfile.TemporaryDirectory() as folder:
         f.write(block("many.bin", b"0", bytes(noise)))
         f.write(block("text.txt", b"0", b"text") + bytes(1024))
     os.mkdir("d")
-    os.rename("many.bin", "README") # a member without an extension is a link's target, too
+    os.rename("many.bin", "README") # links may also point to a member without an extension
     os.link("README", "d/a.bin"); os.link("text.txt", "d/b.txt"); os.symlink("text.txt", "d/c.txt"); os.mkfifo("d/p.txt")
     tar("links.tar", "--format=gnu", "--label=A volume", *raw, "--exclude=hole.bin", members=("README", "text.txt", "d"))
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Reads the files beside it with the libraries that their formats come from. Exit 1: a value is wrong; libraries that are
-not installed are named and left out."""
+"""Reads the files in this folder with the libraries that define their formats. Exit status 1: a value is wrong.
+Libraries that are not installed are named and skipped."""
 import io
 import os
 import struct
@@ -75,7 +75,7 @@ try:
 except ImportError:
     print("safetensors is not installed")
 
-# An archive, member by member and, where this Python writes headers as stoker does, byte by byte.
+# The archive: member by member, and byte by byte if this Python writes the same headers as stoker.
 members = [
     ("0/000000000.jpg", b"abc"),
     ("0/000000000.cls", b"7"),
@@ -103,7 +103,7 @@ if sys.version_info >= (3, 11):
         print("tarfile: writes other bytes than samples.tar")
         failed = 1
 
-# Tokens, put together from the descriptions of the formats.
+# Token files, assembled from the descriptions of the formats.
 documents = [[1, 2, 3], [], [65535, 0], list(range(50))]
 flat = [t for d in documents for t in d]
 u16, u32 = struct.pack(f"<{len(flat)}H", *flat), struct.pack(f"<{len(flat)}I", *flat)

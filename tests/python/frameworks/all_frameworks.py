@@ -1,5 +1,5 @@
 """Training with other frameworks: torch, torchrun, DataLoader, Lightning, accelerate, JAX. Needs the environment of
-requirements-frameworks.txt, so that it is a part of scripts/test --all."""
+requirements-frameworks.txt, so scripts/test runs it only with --all."""
 
 import os
 import pickle
@@ -86,7 +86,7 @@ class Torch(unittest.TestCase):
     def test_torchrun_of_two_ranks(self):
         lines = run(sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "digits.py", DATA).split("\n")
         (a, b) = [line.split() for line in lines if line.count(" ") == 2]
-        self.assertEqual(a[0], b[0])  # the weights
+        self.assertEqual(a[0], b[0])  # the digest of the weights
         self.assertEqual(int(a[1]) + int(b[1]), len(LABELS))
 
 
@@ -150,7 +150,7 @@ class Lightning(unittest.TestCase):
 
 
     def test_every_validation_is_a_whole_epoch(self):
-        """Also the first one, although Lightning takes two batches before the training as a check."""
+        """Even the first one, although Lightning takes two batches before the training as a sanity check."""
         import lightning
         steps = []
 
@@ -175,7 +175,7 @@ class Lightning(unittest.TestCase):
         self.assertEqual(steps, 2 * list(range(STEPS)))
 
     def test_ranks_of_its_own_launcher(self):
-        """It sets WORLD_SIZE, LOCAL_RANK and MASTER_ADDR, but no RANK and no LOCAL_WORLD_SIZE."""
+        """Lightning sets WORLD_SIZE, LOCAL_RANK and MASTER_ADDR, but neither RANK nor LOCAL_WORLD_SIZE."""
         lines = [line.split() for line in run(sys.executable, "ranks.py", DATA).split("\n") if line.startswith("rows ")]
         self.assertEqual(sorted(rank for _, rank, *_ in lines), ["0", "1"])
         self.assertEqual({int(workers) for _, _, workers, *_ in lines},

@@ -1,4 +1,6 @@
-"""Trains a classifier of the digits with torch, and prints a digest of its weights and its accuracy. By torchrun: gradients are averaged.
+"""Trains a classifier of the digits with torch, and prints a digest of its weights, the rows of the last epoch and the
+accuracy. Under torchrun, the gradients are averaged.
+
     python digits.py FOLDER-OF-tests/data [EPOCHS]"""
 
 import hashlib

@@ -1,4 +1,6 @@
-"""Trains an epoch with Lightning's own launcher on two ranks, and prints the rows that each rank has read and its number of workers.
+"""Trains an epoch with Lightning's own launcher on two ranks, and prints each rank's number of workers and the rows
+that it read.
+
     python ranks.py FOLDER-OF-tests/data"""
 
 import sys
@@ -28,7 +30,7 @@ class Model(lightning.LightningModule):
     def on_train_epoch_end(self):
         every = [None] * self.trainer.world_size
         torch.distributed.all_gather_object(every, (self.loader.option("plan.workers"), self.rows))
-        if self.global_rank == 0:  # lines of two processes would mix
+        if self.global_rank == 0:  # rank 0 prints for both, so that their lines do not mix
             for rank, (workers, rows) in enumerate(every):
                 print("rows", rank, workers, *rows)
 
