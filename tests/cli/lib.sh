@@ -1,12 +1,11 @@
 # lib.sh: assertions for the .test scripts. `run` keeps a command's exit status, output and messages in ./code, ./out, ./err.
 digits=$SOURCE/configs/digits.yaml
 quick="--set bench.run_time=0.05s --set bench.ramp=0 --set bench.repeats=1 --set bench.limit=false"
-failures=0
 checks=0
 
+# fail MESSAGE: the script fails, even if a subshell calls this; it continues.
 fail() {
-    failures=$((failures + 1))
-    echo "FAILED: $*"
+    echo "FAILED: $*" | tee -a "$failed"
     [ -s err ] && sed 's/^/    err: /' err
     [ -s out ] && head -40 out | sed 's/^/    out: /'
     return 0
