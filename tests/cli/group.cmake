@@ -1,18 +1,18 @@
-# tests/cli/NAME.test runs the programs as a user would. Each is a bash script that starts in an empty folder; lib.sh has
-# the assertions.
+# tests/cli/NAME.test runs the programs as a user would. Each one is a bash script that starts in an empty folder;
+# lib.sh has the assertions.
 find_program(BASH_PROGRAM bash REQUIRED)
 add_executable(train_images ${PROJECT_SOURCE_DIR}/examples/train_images.c) # docs/guides/imagenet.md runs it
 set_target_properties(train_images PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
 target_link_libraries(train_images PRIVATE stoker_flags stoker_static)
 add_library(bad_hdf5 MODULE ${PROJECT_SOURCE_DIR}/tests/cli/bad_hdf5.c) # preloaded by damaged_hdf5.test
 target_link_libraries(bad_hdf5 PRIVATE stoker_flags PkgConfig::HDF5)
-# The command that compiles a program of the documentation against this build.
+# compiles a program of the documentation against this build
 set(stoker_compile "${CMAKE_C_COMPILER} program.c -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_BINARY_DIR}/include -Wall -Werror $<TARGET_FILE:stoker_shared> -Wl,-rpath,$<TARGET_FILE_DIR:stoker_shared>")
 if(STOKER_SANITIZE)
   string(APPEND stoker_compile " -fsanitize=${STOKER_SANITIZE}")
 endif()
 file(GLOB cli_tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.test)
-if(STOKER_SANITIZE MATCHES "address") # takes more memory than the group of this test has
+if(STOKER_SANITIZE MATCHES "address") # needs more memory than the control group of this test has
   list(FILTER cli_tests EXCLUDE REGEX "/small_group\\.test$")
 endif()
 foreach(script ${cli_tests})

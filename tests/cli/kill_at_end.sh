@@ -1,19 +1,21 @@
-# kill_at_end.sh: kill -9 at each of the last 40 system calls of a preparation job's main thread, which give the outputs
-# their names. The same command again must end with 0, the same bytes, and nothing but the outputs in the folder.
+# kill_at_end.sh: kills a preparation job (kill -9) at each of the last 40 system calls of its main thread, which
+# rename the outputs. Running the command again must end with status 0 and the same bytes, and leave only the outputs
+# in the folder.
 printf 'make: {files: [{path: x.npy, count: 100, shape: [8], dtype: u8, values: bytes}]}\n' >data.yaml
 "$LOADBENCH" --make data.yaml >/dev/null || fail "no data"
 
-traced() { # no leaks are looked for under a tracer
+traced() { # LeakSanitizer does not work under a tracer
     ASAN_OPTIONS="${ASAN_OPTIONS:-}:detect_leaks=0" strace -o trace "$@" </dev/null >trace_log 2>&1
 }
 
-# kill_at_end NAME [ARGUMENT...]: of the job in NAME.yaml, whose outputs go to the folder NAME, on top of what is there.
+# kill_at_end NAME [ARGUMENT...]: tests the job in NAME.yaml, whose outputs go to the folder NAME, with the current
+# contents of the folder.
 kill_at_end() {
     local name=$1 names killed=0 call nth file
     shift
     mkdir -p "$name" && cp -a "$name" before
     traced "$STOKER" prep "$name.yaml" "$@" || fail "the first run: $(cat trace_log)"
-    # Which call of its name each of them is: "rename 3".
+    # Numbers the calls by name, such as "rename 3".
     sed -n 's/^\([a-z0-9_]*\)(.*/\1/p' trace | awk '{ print $1, ++count[$1] }' | grep -v exit_group | tail -40 >last
     [ "$(wc -l <last)" -eq 40 ] || fail "only $(wc -l <last) system calls"
     names=$(ls -A "$name")
@@ -28,7 +30,7 @@ kill_at_end() {
         [ "$(ls -A "$name")" = "$names" ] || fail "at $call $nth: $(ls -A "$name")"
         for file in $names; do
             case $file in
-            *.manifest.json) ;; # says when it was made
+            *.manifest.json) ;; # contains a time
             *) cmp "$name/$file" "whole/$file" || fail "at $call $nth: other bytes" ;;
             esac
         done

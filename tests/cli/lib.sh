@@ -1,9 +1,12 @@
-# lib.sh: assertions for the .test scripts. `run` keeps a command's exit status, output and messages in ./code, ./out, ./err.
+# lib.sh: assertions for the .test scripts. `run` keeps a command's exit status in $code, its output in ./out and its
+# messages in ./err.
 digits=$SOURCE/configs/digits.yaml
 quick="--set bench.run_time=0.05s --set bench.ramp=0 --set bench.repeats=1 --set bench.limit=false"
 checks=0
 
-# fail MESSAGE: the script fails, even if a subshell calls this; it continues.
+# begin COMMAND...: runs it in the background, as process $pid; the loader writes its steps to ./log. until_log REGEX
+# [N] waits for N matching lines, so that tests depend on the state of the run and not on times. finish waits for the
+# end, as `run` does.
 fail() {
     echo "FAILED: $*" | tee -a "$failed"
     [ -s err ] && sed 's/^/    err: /' err
@@ -17,12 +20,10 @@ run() {
     code=$?
 }
 
-# begin COMMAND...: in the background, as process $pid; what the loader does is written to ./log. until_log REGEX [N] waits
-# for N lines of it, which is how a test knows where a run is: no length of time says that. finish waits for the end, as
-# `run` does.
+# code N: the exit status is N.
 begin() {
     echo "\$ $(basename "$1") ${*:2} &"
-    rm -f log # that of another run says nothing
+    rm -f log # from an earlier run
     STOKER_DEBUG=ring "$@" >out 2>log &
     pid=$!
 }
@@ -41,13 +42,13 @@ finish() {
     grep -v '^stoker: ring: ' log >err
 }
 
-# code N: the command ended with this status.
+# out REGEX, err REGEX: a line of the output or of the messages matches.
 code() {
     checks=$((checks + 1))
     [ "$code" -eq "$1" ] || fail "exit status $code, expected $1"
 }
 
-# out REGEX, err REGEX: a line of the output, of the messages, matches.
+# no_out, no_err: there is no output, or no message.
 out() {
     checks=$((checks + 1))
     grep -Eq -- "$1" out || fail "no line of the output matches: $1"
@@ -57,7 +58,7 @@ err() {
     grep -Eq -- "$1" err || fail "no message matches: $1"
 }
 
-# no_out, no_err: there is none at all.
+# one_message [PROGRAM]: there is exactly one line of messages, which starts with the program's name.
 no_out() {
     checks=$((checks + 1))
     [ ! -s out ] || fail "there should be no output"
@@ -67,7 +68,7 @@ no_err() {
     [ ! -s err ] || fail "there should be no message"
 }
 
-# one_message [PROGRAM]: exactly one line of messages, which names the program.
+# json EXPRESSION...: each Python expression is true; `j` is the output, parsed.
 one_message() {
     checks=$((checks + 1))
     { [ "$(wc -l <err)" -eq 1 ] && grep -q "^${1:-loadbench}: " err; } || fail "expected one message of ${1:-loadbench}"

@@ -1,4 +1,4 @@
-# FFCV itself reads what stoker wrote. Skipped where FFCV is not installed for python3, or for STOKER_FFCV_PYTHON.
+# FFCV itself reads what stoker wrote. Skipped unless FFCV is installed for python3 or for STOKER_FFCV_PYTHON.
 if(DEFINED ENV{STOKER_FFCV_PYTHON})
   set(ffcv_python $ENV{STOKER_FFCV_PYTHON})
 else()

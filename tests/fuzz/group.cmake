@@ -1,6 +1,6 @@
-# tests/fuzz/fuzz_NAME.c defines LLVMFuzzerTestOneInput, which aborts when a property does not hold. The ordinary run replays
-# the inputs of tests/fuzz/corpus/NAME through it. With -DSTOKER_FUZZ=ON (preset "fuzz", clang) there is also fuzz_NAME, which
-# searches for new ones; scripts/fuzz does that.
+# tests/fuzz/fuzz_NAME.c defines LLVMFuzzerTestOneInput, which aborts if a property does not hold. Ordinary test runs
+# replay the inputs in tests/fuzz/corpus/NAME. With -DSTOKER_FUZZ=ON (preset "fuzz", clang), fuzz_NAME searches for new
+# inputs; scripts/fuzz runs it.
 set(fuzz_dir ${CMAKE_CURRENT_LIST_DIR})
 
 if(STOKER_FUZZ)

@@ -1,6 +1,7 @@
 #!/bin/bash
-# The bundle of scripts/gpu-bundle needs nothing of this machine but the C library: every library of its programs lies in it,
-# and, where this user may change the root, they run in one with nothing else.
+# The bundle of scripts/gpu-bundle needs nothing from this machine except the C library: it contains every library of
+# its programs, and if this user may chroot, they also run in a root folder with nothing else.
+#
 #     bundle_alone.sh BUILD-FOLDER
 set -euo pipefail
 build=$1

@@ -1,4 +1,4 @@
-# The tests of devices on the simulated CUDA.
+# Device tests on the simulated CUDA.
 foreach(name test_any_device test_device_copy test_prefetch_device test_caching_pool_device test_loader_on_device)
   stoker_test_program(${name}_sim ${CMAKE_CURRENT_LIST_DIR}/${name}.c)
   stoker_use_sim_cuda(${name}_sim)
@@ -6,7 +6,7 @@ foreach(name test_any_device test_device_copy test_prefetch_device test_caching_
   set_tests_properties(${name}_sim PROPERTIES LABELS "gpu;threads" TIMEOUT ${STOKER_TEST_TIMEOUT})
 endforeach()
 
-# What the compiler made of the kernels. Compiles them all again, so it is one of the long tests.
+# Checks what the compiler reports about the kernels. It compiles all of them again, so it is a long test.
 if(STOKER_CUDA_FOUND)
   add_test(NAME kernel_figures COMMAND ${PROJECT_SOURCE_DIR}/scripts/check-kernels --nvcc=${STOKER_NVCC}
       --include=${PROJECT_BINARY_DIR}/include)
@@ -14,9 +14,9 @@ if(STOKER_CUDA_FOUND)
       TIMEOUT 1500) # compiles every kernel for every architecture
 endif()
 
-# scripts/gpu-check on the host device: its programs are built without the libraries of the readers and without CUDA, whose
-# compiler is slow and adds kernels alone. The first run builds, in one processor minute; later ones build what has changed. They
-# are built alike whatever this build is, so one kind of build tests them.
+# scripts/gpu-check on the host device. Its programs are built without the libraries of the readers, and without CUDA,
+# whose compiler is slow and adds only kernels. The first run takes a processor minute to build; later ones build what
+# has changed. The programs do not depend on this build's options, so only one kind of build runs the test.
 if(STOKER_SANITIZE STREQUAL "" AND CMAKE_BUILD_TYPE STREQUAL "Debug" AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
   add_test(NAME gpu_check COMMAND ${CMAKE_COMMAND} -E env GPU_CHECK_FOLDER=${PROJECT_BINARY_DIR}
       "GPU_CHECK_CMAKE=-DSTOKER_CUDA=OFF -DCMAKE_C_COMPILER=${CMAKE_C_COMPILER} -DCMAKE_C_COMPILER_LAUNCHER=${CMAKE_C_COMPILER_LAUNCHER}"
@@ -26,7 +26,7 @@ if(STOKER_SANITIZE STREQUAL "" AND CMAKE_BUILD_TYPE STREQUAL "Debug" AND CMAKE_C
   add_test(NAME gpu_bundle COMMAND ${CMAKE_CURRENT_LIST_DIR}/bundle_alone.sh ${PROJECT_BINARY_DIR})
   set_tests_properties(gpu_bundle PROPERTIES LABELS gpu FIXTURES_REQUIRED gpu_programs FIXTURES_SETUP gpu_bundle
       TIMEOUT 300) # copies and strips all programs
-  # All steps of the script, those that need the bundle included.
+  # All steps of the script, including those that need the bundle.
   add_test(NAME gpu_check_whole COMMAND ${CMAKE_COMMAND} -E env GPU_CHECK_FOLDER=${PROJECT_BINARY_DIR}
       OUT=${PROJECT_BINARY_DIR}/gpu-check-whole ${PROJECT_SOURCE_DIR}/scripts/gpu-check --device=host --minutes=15)
   set_tests_properties(gpu_check_whole PROPERTIES LABELS "gpu;long" PROCESSORS 2

@@ -1,4 +1,4 @@
-# Files written by the original libraries, read by stoker: one test a format that has a reader.
+# Files written by the original libraries, read by stoker: one test for each format that has a reader.
 file(GLOB oracle_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.c)
 stoker_test_program(oracle_files ${oracle_sources})
 foreach(format npy npz pt safetensors hdf5 beton webdataset tokens_llmc tokens_raw tokens_megatron raw jpeg jpeg_folder)

@@ -1,5 +1,6 @@
 #!/bin/bash
-# Every function that the public headers declare with STK_API is in cmake/exports.txt, and nothing else is.
+# cmake/exports.txt lists exactly the functions that the public headers declare with STK_API.
+#
 #     exports_declared.sh CC INCLUDE_DIR...
 set -eu
 cc=$1

@@ -1,4 +1,4 @@
-# The package as others see it: exported symbols, headers, the direction of the includes, and the installed copy.
+# The package as its users see it: exported symbols, headers, include rules, and the installed copy.
 set(packaging_dir ${CMAKE_CURRENT_LIST_DIR})
 find_program(STOKER_CXX NAMES c++ g++ clang++)
 

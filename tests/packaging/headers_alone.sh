@@ -1,6 +1,7 @@
 #!/bin/bash
-# Every public header compiles alone and twice, as C11 and as C++17, pedantically; and what a C++ program writes to fill the
-# option structs is good C++.
+# Every public header compiles by itself and included twice, as C11 and as C++17, with -pedantic; and C++ code that
+# sets options compiles.
+#
 #     headers_alone.sh CC CXX INCLUDE_DIR...      77 (skipped) without a C++ compiler
 set -u
 cc=$1 cxx=$2

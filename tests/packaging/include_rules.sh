@@ -1,7 +1,9 @@
 #!/bin/bash
-# Who may include whom (docs/internals/architecture.md): the folders of src/ as src/CMakeLists.txt lists them, loadbench and play see the
-# public API and base, and a library's header is included in few stated places. First by reading every #include, then by compiling: with a folder's own
-# flags a header from above must not be found.
+# Checks which folders include which (docs/internals/architecture.md): src/CMakeLists.txt lists the folders that each
+# folder of src/ may use, loadbench and play use the public API and base, and headers of other libraries are included
+# only in a few places. It reads every #include, and then compiles: with a folder's own flags, the compiler must not
+# find a header of a higher folder.
+#
 #     include_rules.sh CC BUILD_DIR
 set -u
 cc=$1 build=$(realpath "$2")
@@ -16,7 +18,7 @@ declare -A may=(
 while read -r -a line; do # the folders of the library: the build's own list
     may[src/${line[0]}]="${line[*]/#/src/}"
 done <"$build/folders.txt"
-# loadbench's rooms, from the bottom up: each sees those before it. Nobody but the program itself sees report and make.
+# loadbench's folders, from the bottom up: each one sees those before it. Only the program itself sees report and make.
 rooms="src/base tools/live"
 for room in statistics machine measure result; do
     rooms="tools/loadbench/$room $rooms"
@@ -28,7 +30,7 @@ may[tools/loadbench/study]="tools/loadbench/study tools/loadbench/show $rooms"
 may[tools/loadbench/report]="tools/loadbench/report tools/loadbench/study $rooms"
 may[tools/loadbench/make]="tools/loadbench/make ${rooms//tools\/loadbench\/result/}"
 may[tools/loadbench]="tools/loadbench tools/loadbench/make tools/loadbench/report tools/loadbench/study tools/loadbench/show $rooms tools/args tools/sheet"
-# Headers of other libraries, and the files (as patterns) that may include them.
+# Headers of other libraries, and patterns of the files that may include them.
 declare -A only_in=(
     [hdf5.h]="src/io/hdf5/hdf5_library.h" [cuda.h]="src/gpu/cuda_calls.h" [cuda_runtime_api.h]="src/gpu/cuda_calls.h" [cuda_runtime.h]="src/gpu/*.cu" [yaml.h]="src/base/*"
     [jpeglib.h]="src/io/images/jpeg_library.h tools/codec/codec_jpeg.c" [jerror.h]="src/io/images/jpeg_library.h" [spng.h]="src/io/images/png_*code.c tools/sheet/sheet.c"
@@ -69,7 +71,7 @@ for folder in "${!may[@]}"; do
             [ $found = yes ] || say "$file: \"$header\" is in none of: ${may[$folder]}"
         done < <(sed -nE 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*"([^"]*)".*/\1/p' "$file")
         while read -r header; do
-            set -f # the patterns are for names, not for files that lie about
+            set -f # the patterns are matched with names, not expanded to files
             # shellcheck disable=SC2086
             if [ -n "${only_in[$header]:-}" ] && ! allowed "$file" ${only_in[$header]}; then
                 say "$file: <$header> belongs in: ${only_in[$header]}"
@@ -86,25 +88,31 @@ done
 twice=$(find src tools -name '*.[ch]' -printf '%f\n' | sort | uniq -d)
 [ -z "$twice" ] || say "two files of one name: $twice"
 
-# The flags a folder is compiled with, out of the build's own list of commands.
+# The include flags of a folder, from the build's list of commands.
 flags_of() {
     tr -d '\n' <"$build/compile_commands.json" | sed 's/},/},\n/g' | grep -E "/$1/[a-z0-9_]+\.c\"" | head -1 |
         grep -oE -- '-(iquote|I|isystem) ?[^ "]+' | tr '\n' ' '
 }
 
-try() { # FOLDER HEADER: does a file of FOLDER find HEADER?
+try() { # FOLDER HEADER: can a file of FOLDER include HEADER?
     # shellcheck disable=SC2046
     echo "#include \"$2\"" | (cd /tmp && $cc -x c -std=c11 -D_GNU_SOURCE -M -o /dev/null $(flags_of "$1") - 2>/dev/null)
 }
 
+hides() { # FOLDER HEADER: no file of FOLDER can include HEADER
+    [ -n "$(flags_of "$1")" ] || say "no flags are known for $1"
+    [ -n "$(find src tools -name "$2")" ] || say "no header has the name $2"
+    ! try "$1" "$2" || say "$1 can include $2"
+}
+
 for pair in base:tensor_internal.h base:reader.h base:order.h tensor:reader.h tensor:order.h io:order.h io:npz.h io/arrays:format.h order:reader.h plan:ring.h pipeline:sink.h prep/sinks:finish.h prep/finish:observe.h prep/stats:core.h; do
-    try "src/${pair%%:*}" "${pair##*:}" && say "src/${pair%%:*} can include ${pair##*:}"
+    hides "src/${pair%%:*}" "${pair##*:}"
 done
-for pair in figures:loadbench_machine.h machine:loadbench_run.h measure:loadbench_result.h result:loadbench_json_parts.h show:loadbench_sweep.h \
+for pair in statistics:loadbench_machine.h machine:loadbench_run.h measure:loadbench_result.h result:loadbench_json_parts.h show:loadbench_sweep.h \
     report:loadbench_json_parts.h study:loadbench_report.h study:loadbench_args.h make:loadbench_result.h; do
-    try "tools/loadbench/${pair%%:*}" "${pair##*:}" && say "tools/loadbench/${pair%%:*} can include ${pair##*:}"
+    hides "tools/loadbench/${pair%%:*}" "${pair##*:}"
 done
-for pair in base:error.h tensor:error.h io:tensor_internal.h pipeline:reader.h pipeline:order.h pipeline:plan.h prep:core.h; do # and the check itself works
+for pair in base:error.h tensor:error.h io:tensor_internal.h pipeline:reader.h pipeline:order.h pipeline:plan.h prep:core.h; do # allowed includes work
     try "src/${pair%%:*}" "${pair##*:}" || say "src/${pair%%:*} cannot include ${pair##*:}"
 done
 for pair in machine:loadbench_statistics.h study:loadbench_json_parts.h make:loadbench_config.h; do

@@ -1,8 +1,9 @@
 #!/bin/bash
-# Installs into a prefix of the build folder, and uses only what was installed: checks the links of the documentation and every
-# config, builds the examples with find_package, with find_package and the static library, and with pkg-config, and runs them:
-# the same numbers for 1, 2 and 8 workers and inline, and about 96 % of the held-out digits right; the same on a device, with a
-# small network.
+# Installs into a prefix in the build folder and uses only the installed files. Checks the links of the documentation
+# and every config. Builds the examples with find_package, with find_package and the static library, and with
+# pkg-config, and runs them: training gives the same numbers for 1, 2 and 8 workers and without workers, and about 96 %
+# accuracy; a small network reaches that on a device, too.
+#
 #     install_examples.sh BUILD_DIR CC SANITIZE
 set -eu
 build=$(realpath "$1") cc=$2 sanitize=${3:-}
@@ -29,7 +30,7 @@ for config in "$doc"/configs/*.yaml; do
     STOKER_BENCH_DATA=/nowhere "$prefix/bin/loadbench" "$config" --parse-only
 done
 for job in "$doc"/configs/prep/*.yaml; do
-    out=$(sed -n 's/^#.* OUT=\([^ ]*\) .*/\1/p' "$job" | head -1) # of its example
+    out=$(sed -n 's/^#.* OUT=\([^ ]*\) .*/\1/p' "$job" | head -1) # the output of its example
     IN=/in OUT=${out:-/out.tar} VOCABULARY=/vocabulary "$prefix/bin/stoker" prep "$job" --show-config >"$work/job.txt"
 done
 if command -v scdoc >/dev/null; then
@@ -68,7 +69,7 @@ done
 tail -2 "$work/find_package/workers2.txt"
 awk '/^epoch 30/ {accuracy = $6} END {exit !(accuracy >= 95.5)}' "$work/find_package/workers2.txt"
 
-# On a device: the host device stands in for a GPU. Where there is none, cuda:0 is refused in one line.
+# On a device: the host device stands in for a GPU. Without a GPU, cuda:0 fails with one line.
 "$work/find_package/train_digits_gpu" host "${digits[@]}" >"$work/gpu.txt"
 tail -2 "$work/gpu.txt"
 awk '/^epoch 20/ {accuracy = $6} END {exit !(accuracy >= 95.5)}' "$work/gpu.txt"
@@ -78,7 +79,7 @@ if ! ls /dev/nvidia[0-9]* >/dev/null 2>&1; then
     [ $status = 1 ] && [ "$(wc -l <"$work/refusal.txt")" = 1 ] && grep -q cuda "$work/refusal.txt"
 fi
 
-# Wrong use is refused in one line, with the exit code that programs here have.
+# Wrong arguments fail with one line and exit status 1.
 status=0
 "$work/find_package/train_digits" "$root/CMakeLists.txt" "${digits[1]}" 2>"$work/refusal.txt" || status=$?
 [ $status = 1 ] && [ "$(wc -l <"$work/refusal.txt")" = 1 ] && grep -q CMakeLists.txt "$work/refusal.txt"

@@ -1,6 +1,7 @@
 #!/bin/bash
-# A status is compared with STK_OK and never used as a truth value (docs/internals/style.md, Errors): not `!status`, `if (status)`,
-# `status ? a : b`, nor `if (call(..., err))`. Statuses are known by their name, calls by `err` as their last argument.
+# A status is compared with STK_OK and never used as a truth value (docs/internals/style.md, Errors): not `!status`,
+# `if (status)`, `status ? a : b`, or `if (call(..., err))`. Statuses are recognized by their name, calls by `err` as
+# their last argument.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 status='(\w+(\[\w+\])?(->|\.))*status\b' last='(, |\()&?err\)'

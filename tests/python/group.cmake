@@ -1,4 +1,5 @@
-# The Python package of the build folder, in the environment that scripts/python-venv makes of requirements.txt.
+# Tests the Python package in the build folder, in the environment that scripts/python-venv creates from
+# requirements.txt.
 if(TARGET stoker_python)
   set(python_tests ${CMAKE_CURRENT_LIST_DIR})
   set(venv ${PROJECT_SOURCE_DIR}/build/python-venv)
@@ -6,7 +7,8 @@ if(TARGET stoker_python)
   set_tests_properties(python_venv PROPERTIES LABELS python FIXTURES_SETUP python_venv
       TIMEOUT 600) # downloads packages
 
-  # The package over the simulated CUDA, whose objects come before those of the archive; tests call the library in it.
+  # The package on the simulated CUDA, whose objects are linked before those of the archive. Tests call the library in
+  # this module.
   stoker_python_module(stoker_python_sim ${PROJECT_BINARY_DIR}/python-sim/stoker $<TARGET_OBJECTS:stoker_sim_cuda>)
   target_link_libraries(stoker_python_sim PRIVATE -Wl,--whole-archive $<TARGET_FILE:stoker_static> -Wl,--no-whole-archive
       stoker_static)

@@ -1,4 +1,4 @@
-# Loaders as ranks of a launcher: torchrun's variables, and the real mpirun where it is installed.
+# Loaders as ranks of a launcher: with torchrun's variables, and with the real mpirun if it is installed.
 add_executable(ranks_read ${CMAKE_CURRENT_LIST_DIR}/ranks_read.c)
 set_target_properties(ranks_read PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
 target_link_libraries(ranks_read PRIVATE stoker_flags stoker_static PkgConfig::JANSSON)
@@ -13,7 +13,7 @@ if(mpirun_version MATCHES "Open MPI") # others have other options
 endif()
 set_tests_properties(ranks_torchrun PROPERTIES LABELS ranks TIMEOUT ${STOKER_TEST_TIMEOUT})
 
-# Preparation jobs as tasks.
+# Preparation jobs as tasks of a launcher.
 foreach(launcher torchrun slurm-array kubernetes hand)
   add_test(NAME prep_tasks_${launcher} COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/prep_tasks.sh $<TARGET_FILE:stoker> ${launcher})
   list(APPEND prep_tasks prep_tasks_${launcher})

@@ -1,6 +1,7 @@
 #!/bin/bash
-# Preparation jobs as tasks of real launchers: the bytes are those of one process for 1, 3 and 4 tasks; a task that was
-# killed is made good by running the job again; what a task that never ran would have made is named.
+# Preparation jobs as tasks of launchers: 1, 3 and 4 tasks write the same bytes as one process, running the job again
+# completes what a killed task left, and missing pieces are reported.
+#
 #     prep_tasks.sh STOKER mpirun|mpich|torchrun|slurm-array|kubernetes|hand
 set -u
 stoker=$1 launcher=$2
@@ -11,7 +12,7 @@ for variable in $(compgen -e | grep -E '^(RANK|WORLD_SIZE|LOCAL_WORLD_SIZE|OMPI_
 
 die() { echo "$*" >&2; tail -n 5 messages.* >&2 2>/dev/null; exit 1; }
 
-# One task of N by itself, as its launcher would start it.
+# Runs one of N tasks as the launcher would.
 task() { # TASK TASKS COMMAND...
     local task=$1 tasks=$2
     shift 2
@@ -42,7 +43,7 @@ launch() { # TASKS COMMAND...: all of them at once
     return $status
 }
 
-# Rows take their time, so that a task can be killed in the middle.
+# Rows take some time, so that a task can be killed in the middle.
 cat >job.yaml <<'Y'
 dataset:
   fields:
@@ -63,8 +64,8 @@ for tasks in 1 3 4; do
     "$stoker" verify out.manifest.json >verified 2>&1 || die "$tasks tasks: $(cat verified)"
 done
 
-# One of four is killed. What is missing is made by the next run, whatever the launcher did with the others. (Launchers
-# differ here by their variables alone: two of them are enough.)
+# One task of four is killed. The next run makes what is missing, whatever the launcher did to the others. (The other
+# launchers differ only in their variables, so two of them are enough.)
 case $launcher in
 mpirun | mpich | torchrun)
 sed 's/read_time: 2ms/read_time: 20ms/' job.yaml >slow.yaml
@@ -81,7 +82,7 @@ cmp whole.beton out.beton || die "killed and run again: other bytes"
 ;;
 esac
 
-# One that never ran.
+# A task that never ran.
 [ "$launcher" != mpirun ] && [ "$launcher" != mpich ] || { echo "tasks under $launcher: fine"; exit 0; }
 rm -rf out.beton* out.*json*
 for task in 0 1 3; do

@@ -1,6 +1,7 @@
 #!/bin/bash
-# Ranks under real launchers: together they see every sample of an epoch once, with as many steps each; a state saved by one
-# number of ranks is gone on from by another; the digests of the ranks add up.
+# Ranks under launchers: together they see every sample of an epoch once, in the same number of steps; another number
+# of ranks can resume their state; and the digests of the ranks add up.
+#
 #     ranks.sh READ mpirun|torchrun
 set -u
 read=$1 launcher=$2
@@ -51,7 +52,7 @@ for ranks in 1 2 3 4; do
     [ "$digest" = "$whole" ] || die "$ranks ranks: digests add up to $digest, expected $whole"
 done
 
-# In the middle of epoch 0 and of epoch 1 the number of ranks changes.
+# The number of ranks changes in the middle of epoch 0 and of epoch 1.
 rm -f "$folder"/*
 at=0
 for change in "4 17" "2 30" "3 11" "1 0"; do
@@ -65,7 +66,7 @@ for change in "4 17" "2 30" "3 11" "1 0"; do
 done
 check_union "4, 2, 3 and 1 ranks"
 
-# Tensor parallel pairs see the same.
+# Ranks of a tensor-parallel pair see the same samples.
 rm -f "$folder"/*
 launch 4 "$read" "$folder" 0 loader.replication=2 >"$folder/printed" || die "replication failed"
 for rank in 0 2; do
@@ -74,7 +75,7 @@ for rank in 0 2; do
 done
 check_union "replicated ranks"
 
-# A rank that says otherwise than the launcher is an error.
+# A world size that contradicts the launcher is an error.
 ! launch 2 "$read" "$folder" 0 loader.world_size=5 >/dev/null 2>"$folder/errors" || die "a contradiction was accepted"
 grep -q "found 5, but $source says 2" "$folder/errors" || die "$(cat "$folder/errors")"
 echo "ranks under $launcher: fine"

@@ -1,4 +1,4 @@
-# The calls of the library that pass through faults.c, host_faults.c and kernels_general.c in test programs, as options of the linker.
+# Linker options that redirect calls of the library to faults.c, host_faults.c and kernels_general.c in test programs.
 set(STOKER_FAULT_OPTIONS)
 foreach(call stki_block_alloc stki_zalloc stki_zalloc_array stki_resize stki_strdup stki_format mmap pread pwrite pwritev
              fsync fdatasync close rename stki_host_submit

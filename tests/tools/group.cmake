@@ -1,4 +1,4 @@
-# tests/tools/test_NAME.c tests parts of the programs, which it is linked with (all but their main functions).
+# tests/tools/test_NAME.c tests parts of the programs; it links all of them except their main functions.
 set(prep_tool ${PROJECT_SOURCE_DIR}/tools/stoker)
 add_library(prep_parts OBJECT ${prep_tool}/stoker_prep_show.c ${prep_tool}/stoker_json.c
             ${PROJECT_SOURCE_DIR}/tools/play/html.c)
