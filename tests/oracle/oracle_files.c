@@ -34,7 +34,7 @@ static const struct {
 };
 enum { CHECKS = sizeof checks / sizeof checks[0] };
 
-/* libhdf5 1.10 leaks a few bytes whenever it rejects a dataset of a newer format version. */
+/* libhdf5 1.10 leaks a few bytes whenever it rejects a data set of a newer format version. */
 STK_API const char *__lsan_default_suppressions(void);
 STK_API const char *__lsan_default_suppressions(void)
 {

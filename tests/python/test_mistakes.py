@@ -14,7 +14,7 @@ DIGITS = os.path.join(DATA, "digits_images.npy")
 
 
 class Map:
-    """A dataset as users of torch write it."""
+    """A data set as users of torch write it."""
 
     def __len__(self):
         return 3

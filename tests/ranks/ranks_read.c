@@ -1,4 +1,4 @@
-/* ranks_read.c: one rank, as a launcher starts it: reads a synthetic dataset and records what it saw, so that ranks.sh
+/* ranks_read.c: one rank, as a launcher starts it: reads a synthetic data set and records what it saw, so that ranks.sh
  * can compare that with what all ranks together should see.
  *
  *     ranks_read FOLDER STEPS [KEY=VALUE...]

@@ -10,8 +10,8 @@
 
 typedef struct stkt_host_faults {
     int64_t delay_ns; /* before each operation; STKT_HOST_HOLD: until the faults are changed */
-    int64_t
-        fail_at; /* the n-th operation (1 is the next) that is submitted from now on and runs fails, once; 0: none */
+    /* The n-th operation that is submitted from now on and runs (1 is the next) fails, once; 0: none. */
+    int64_t fail_at;
 } stkt_host_faults;
 
 /* Sets the faults of one stream, or (`stream` NULL) of all existing and future streams of the device and of operations

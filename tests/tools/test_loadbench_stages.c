@@ -1,6 +1,6 @@
 /* stki-threads */
 /* Pipelines with a known slow stage: the verdict must name it, and the predicted effect of more workers and slots must
- * occur. Slow stages sleep if they can; in decoding, decompressing and converting almost all of the work is theirs.
+ * occur. Slow stages sleep if possible; decoding, decompressing and converting have almost all of the work instead.
  *
  * If ten processes compete for the processor, waking a thread can cost as much as the work, and naming that is right.
  * But this cost does not grow with the length of sleeps and batches. So if the stage is not named, the measurement is

@@ -110,7 +110,7 @@ static void copies(void **state)
     assert_status(lb_transfer_measure("host", 1 << 20, 4, HOUR, &transfer, &err), STK_END);
 }
 
-/* A function that prints nothing returns that it was stopped; here the signal has come before. */
+/* After a signal, --transfer prints nothing and returns STK_E_CLOSED. */
 static void transfer_by_size(void **state)
 {
     FILE *to = tmpfile();
@@ -125,7 +125,7 @@ static void transfer_by_size(void **state)
     fclose(to);
 }
 
-/* A run that would not be cold, or warm, is not made. */
+/* If a signal stops the filling or eviction of the cache, there is no run. */
 static void page_cache(void **state)
 {
     struct lb_files files = {0};

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes small files with datasets much larger than the files, with h5py 3.7 (HDF5 1.10.8): sparse.h5 (2^40 rows, of
+"""Makes small files with data sets much larger than the files, with h5py 3.7 (HDF5 1.10.8): sparse.h5 (2^40 rows, of
 which a single chunk of 4 was written), sparse-v110.h5 (the same with newer structures), sparse-rows.h5 (long rows),
 broken.h5 (2^26 rows in a chunk that cannot be decompressed)."""
 import os
