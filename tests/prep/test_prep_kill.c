@@ -67,6 +67,8 @@ static bool run_and_kill(const char *text, const stk_prep_opts *opts, int64_t mo
     assert_int_equal(waitpid(child, &how, 0), child);
     if (WIFEXITED(how))
         assert_int_equal(WEXITSTATUS(how), 0);
+    else
+        assert_int_equal(WTERMSIG(how), SIGKILL);
     return WIFEXITED(how);
 }
 
