@@ -17,7 +17,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* The clocks have a resolution of 10 ms on most systems; so shorter spans are not judged. */
+/* The clocks have a resolution of 10 ms on most systems, so shorter spans are not judged. */
 #define LEAST_SHARE_OF_STEPS 0.1
 
 #define UNKNOWN(out, ...) snprintf((out)->why, sizeof(out)->why, __VA_ARGS__)
