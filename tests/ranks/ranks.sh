@@ -77,5 +77,5 @@ check_union "replicated ranks"
 
 # A world size that contradicts the launcher is an error.
 ! launch 2 "$read" "$folder" 0 loader.world_size=5 >/dev/null 2>"$folder/errors" || die "a contradiction was accepted"
-grep -q "found 5, but $source says 2" "$folder/errors" || die "$(cat "$folder/errors")"
+grep -q "found 5, but $source sets 2" "$folder/errors" || die "$(cat "$folder/errors")"
 echo "ranks under $launcher: fine"
