@@ -493,7 +493,7 @@ static void streams_do_not_wait_for_others(void **state)
     assert_status(stk_stream_synchronize(stream, 1000000, &err), STK_E_TIMEOUT);
     fake.held = false;
     assert_ok(stk_stream_synchronize(stream, STK_WAIT_FOREVER, &err));
-    assert_int_equal(fake_count_of("StreamSynchronize"), 0); /* waits query and sleep */
+    assert_int_equal(fake_count_of("StreamSynchronize"), 0); /* it polls and sleeps instead */
 
     assert_ok(stk_stream_wrap(device, native, &wrapped, &err));
     assert_ptr_equal(stk_stream_native(wrapped), native);

@@ -274,8 +274,8 @@ static void test_opened_again(void **state)
     }
 }
 
-/* For a file that a process neither owns nor may write, the kernel does not report which pages are in memory, unless
- * they are asked for by a descriptor. A few such files keep one; the others do without. */
+/* For a file that a process neither owns nor may write, the kernel does not report which pages are in memory, except
+ * through a descriptor. A few such files keep one open; the others do without. */
 static void files_of_another_owner(void)
 {
     const char *path = make_file("theirs", 4096);

@@ -268,7 +268,7 @@ static void test_endings(void **state)
                 assert_says(*ending);
                 assert_says("remove format, or change the extension");
             }
-    for (int i = 0; stki_sinks[i]; i++) { /* an unknown one, none, that of a folder */
+    for (int i = 0; stki_sinks[i]; i++) { /* an unknown extension, none, and only in a folder's name */
         const stki_sink_ops *found;
 
         assert_ok(stki_sink_find(stki_sinks[i]->format, "train.data", &found, &err));

@@ -364,7 +364,7 @@ static void predictions_of_a_slow_disk(void **state)
     result.once = (struct lb_once){.measured = true, .read = {.cold_bytes_per_s = 120000}};
     lb_predict(&result, &found);
     assert_float_equal(found.each[0].rate, 1200, 12);
-    /* slots that fit in the cache, and twice as many that do not, without a gain by the clocks */
+    /* twice as many slots fit in the cache; then they do not */
     assert_float_equal(found.each[1].rate, 1000, 10);
     result.machine.cache_bytes = 1000;
     runs[0].stats.slot_bytes = 501;
