@@ -6,7 +6,7 @@
 Reports
   - cycles: objects that refer to each other, directly or through others;
   - an object that refers to one in a folder that its own may not use (src/CMakeLists.txt; BUILD_DIR/folders.txt);
-  - a header that declares a function of a folder that the header's folder may not use;
+  - a header that declares a function or object of a folder that the header's folder may not use;
   - weak symbols;
   - a name that only tests use, unless UNUSED gives a reason: public names and those that the product uses may stay;
   - a function that only its own file and no test uses: it should be static.
