@@ -77,7 +77,7 @@ static stk_status read_files(stki_manifest *list, stk_error *err)
         return stki_fail_at(err, STK_E_CORRUPT,
                             (stki_place){list->path, -1, -1, stki_u128_text(computed, found),
                                          stki_u128_text(list->fingerprint, expected)},
-                            "its fingerprint does not match its parts: it was changed");
+                            "its fingerprint does not match its parts, so it was modified");
     return STK_OK;
 }
 

@@ -44,7 +44,7 @@ stk_status stk_transform_register(const stk_transform *given, stk_error *err)
                          given ? given->struct_size : 0);
     memcpy(&t, given, given->struct_size < sizeof t ? given->struct_size : sizeof t);
     if (!t.name || !*t.name || strlen(t.name) >= NAME)
-        return stki_fail(err, STK_E_BAD_ARG, "transform: name: found \"%s\", expected 1 to %d letters",
+        return stki_fail(err, STK_E_BAD_ARG, "transform: name: found \"%s\", expected 1 to %d characters",
                          t.name ? t.name : "NULL", NAME - 1);
     if (!t.run)
         return stki_fail(err, STK_E_BAD_ARG, "transform %s: run: found NULL", t.name);
