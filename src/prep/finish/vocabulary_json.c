@@ -95,8 +95,9 @@ static stk_status add_token(reading *r, const char *text, int64_t id)
 
     if (byte >= 0)
         return stki_vocabulary_add_byte(r->v, (uint8_t)byte, id, r->err);
-    count = json_object_get(r->special, text) ? 0 : bytes_of(r, text, (int64_t)strlen(text), r->left);
-    if (count == -2)
+    /* The name of a special token is also an ordinary token: text that is not searched for names can consist of it. */
+    count = bytes_of(r, text, (int64_t)strlen(text), r->left);
+    if (count == -2 && !json_object_get(r->special, text))
         return refuse(r, "vocab", "a token that is too long", STKI_TEXT("at most %d bytes", STKI_TOKEN_MOST_BYTES));
     return count > 0 ? stki_vocabulary_add(r->v, r->left, count, id, r->err)
                      : stki_vocabulary_reserve_id(r->v, id, r->err);

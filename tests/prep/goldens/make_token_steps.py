@@ -99,6 +99,9 @@ on_bytes = {
                   "added_tokens": [end, added("\ufb01", count, normalized=True, rstrip=True),
                                    added("the", written["model"]["vocab"]["the"], normalized=True, single_word=True),
                                    added("ab", count + 1), added("abc", count + 2, lstrip=True, rstrip=True)]},
+    "ordinary": {"pre_tokenizer": byte_level(False, True),  # names of special tokens that are also tokens of the model
+                 "added_tokens": [end] + [added(name, written["model"]["vocab"][name], special=True) for name in ("1", "th", "the")]},
+    "ordinary_pieces": {"pre_tokenizer": sequence(split(r"<\|[^<>]*>"), byte_level()), "ignore_merges": True, "added_tokens": [end]},
 }
 
 marked = Tokenizer(models.BPE(unk_token="<unk>", byte_fallback=True, fuse_unk=True))
@@ -107,6 +110,8 @@ marked.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=1200, show_prog
     "<unk>", "<s>", "</s>"] + [f"<0x{byte:02X}>" for byte in range(256)]))
 of_characters = json.loads(marked.to_str())
 of_characters["added_tokens"] = of_characters["added_tokens"][:3]
+if (here / "tokens_characters.json").exists():  # training is not reproducible
+    of_characters = json.loads((here / "tokens_characters.json").read_text())
 write_json("tokens_characters.json", of_characters)
 mark = {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}
 three = of_characters["added_tokens"]
@@ -118,11 +123,13 @@ on_characters = {
     "metaspace_split": {"pre_tokenizer": {"type": "Metaspace", "replacement": "\u2581", "add_prefix_space": True}, "added_tokens": three},
     "gemma": {"normalizer": mark, "pre_tokenizer": {"type": "Split", "pattern": {"String": " "}, "behavior": "MergedWithPrevious", "invert": False},
               "added_tokens": three + [added("\n\n", len(of_characters["model"]["vocab"]))]},
+    "ordinary_characters": {"pre_tokenizer": {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "always", "split": True},
+                            "added_tokens": three + [added(name, of_characters["model"]["vocab"][name], special=True) for name in ("e", "th", "1")]},
 }
 cases = []
 for base, named in (("tokens_gpt2.json", on_bytes), ("tokens_characters.json", on_characters)):
     for name, change in named.items():
-        for special in (False, True) if name in ("qwen", "roberta", "metaspace") else (False,):
+        for special in (False, True) if name in ("qwen", "roberta", "metaspace", "ordinary", "ordinary_characters") else (False,):
             full = json.loads((here / base).read_text())
             full.update({key: change.get(key) for key in ("normalizer", "pre_tokenizer", "added_tokens")})
             full["model"]["ignore_merges"] = change.get("ignore_merges", False)
