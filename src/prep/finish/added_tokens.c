@@ -144,16 +144,18 @@ static bool stands_alone(const uint8_t *text, int64_t length, int64_t begin, int
     return end == length || (stki_utf8_next((const char *)text + end, length - end, &code) > 0 && !is_word(code));
 }
 
-static void strip(const stki_added_token *token, const uint8_t *text, int64_t length, int64_t from, int64_t *begin,
+static void strip(const stki_added_token *token, const uint8_t *text, int64_t length, int64_t used, int64_t *begin,
                   int64_t *end)
 {
-    while (token->strips_before && *begin > from) {
+    while (token->strips_before && *begin > used) {
         int64_t at;
 
         if (!is_space(before(text, *begin, &at)))
             break;
-        *begin = at < from ? from : at;
+        *begin = at;
     }
+    if (token->strips_before && *begin < used)
+        *begin = used;
     while (token->strips_behind && *end < length) {
         uint32_t code;
         const int step = stki_utf8_next((const char *)text + *end, length - *end, &code);
@@ -162,24 +164,26 @@ static void strip(const stki_added_token *token, const uint8_t *text, int64_t le
             break;
         *end += step;
     }
+    *end = *end < *begin ? *begin : *end;
 }
 
-bool stki_added_finder_next(const stki_added_finder *finder, const uint8_t *text, int64_t length, int64_t from,
-                            int64_t *begin, int64_t *end, uint32_t *id)
+bool stki_added_finder_next(const stki_added_finder *finder, const uint8_t *text, int64_t length, int64_t *from,
+                            int64_t used, int64_t *begin, int64_t *end, uint32_t *id)
 {
-    for (int64_t at = from; at < length; at++) {
-        const entry *found = finder->first[text[at]] ? longest_at(finder, text + at, length - at) : NULL;
+    for (; *from < length; ++*from) {
+        const entry *found = finder->first[text[*from]] ? longest_at(finder, text + *from, length - *from) : NULL;
 
         if (!found)
             continue;
-        *begin = at;
-        *end = at + found->length;
+        *begin = *from;
+        *end = *from + found->length;
         if ((found->token->special && !finder->special) ||
             (found->token->single_word && !stands_alone(text, length, *begin, *end))) {
-            at = *end - 1; /* continue after this match */
+            *from = *end - 1; /* continue after this match */
             continue;
         }
-        strip(found->token, text, length, from, begin, end);
+        *from = *end;
+        strip(found->token, text, length, used, begin, end);
         *id = found->token->id;
         return true;
     }

@@ -24,8 +24,11 @@ stk_status stki_added_finder_create(const stki_added_token *tokens, int count, c
                                     bool special, stki_added_finder **out, stk_error *err);
 void stki_added_finder_destroy(stki_added_finder *finder); /* NULL is allowed */
 
-/* Finds the next token in text[from, length). True: it is at [*begin, *end). */
-bool stki_added_finder_next(const stki_added_finder *finder, const uint8_t *text, int64_t length, int64_t from,
-                            int64_t *begin, int64_t *end, uint32_t *id);
+/* Finds the next token at or after *from, which is then set to the end of its name. True: it takes up [*begin, *end),
+ * with stripped white space. `used`: the end of the previous one. As in the tokenizers library, names in white space
+ * that the previous token has stripped are tokens too: then *begin < used, or *begin is *end if it strips them itself,
+ * and there is no token. */
+bool stki_added_finder_next(const stki_added_finder *finder, const uint8_t *text, int64_t length, int64_t *from,
+                            int64_t used, int64_t *begin, int64_t *end, uint32_t *id);
 
 #endif

@@ -316,20 +316,20 @@ static stk_status join_piece(void *context, const uint8_t *piece, int64_t length
 static stk_status between_added(encoding *e, const stki_added_finder *finder, const uint8_t *text, int64_t length,
                                 bool starts, stki_token_piece_fn *each, stk_error *err)
 {
-    int64_t at = 0, begin = length, end = length;
+    int64_t used = 0, from = 0, begin, end;
+    bool found = true;
     uint32_t id = 0;
     stk_status status = STK_OK;
 
-    while (at < length && status == STK_OK) {
-        const bool found = finder && stki_added_finder_next(finder, text, length, at, &begin, &end, &id);
-
+    while (found && status == STK_OK) {
+        found = finder && stki_added_finder_next(finder, text, length, &from, used, &begin, &end, &id);
         if (!found)
             begin = end = length;
-        if (begin > at)
-            status = each(e, text + at, begin - at, starts && at == 0, err);
-        if (status == STK_OK && found && (status = reserve(e->scratch, 1, err)) == STK_OK)
+        if (begin > used)
+            status = each(e, text + used, begin - used, starts && used == 0, err);
+        if (status == STK_OK && begin < end && found && (status = reserve(e->scratch, 1, err)) == STK_OK)
             e->scratch->ids[e->scratch->count++] = id;
-        at = end;
+        used = end;
     }
     return status;
 }

@@ -99,6 +99,10 @@ on_bytes = {
                   "added_tokens": [end, added("\ufb01", count, normalized=True, rstrip=True),
                                    added("the", written["model"]["vocab"]["the"], normalized=True, single_word=True),
                                    added("ab", count + 1), added("abc", count + 2, lstrip=True, rstrip=True)]},
+    "strips": {"pre_tokenizer": byte_level(False, True),  # names in white space that another token has stripped
+               "added_tokens": [end, added("  ", count, rstrip=True), added("\n", count + 1, rstrip=True), added("\t", count + 2, lstrip=True),
+                                added("<think>", count + 3, rstrip=True), added(" four", count + 4),
+                                added("   ", count + 5, lstrip=True, rstrip=True)]},
     "ordinary": {"pre_tokenizer": byte_level(False, True),  # names of special tokens that are also tokens of the model
                  "added_tokens": [end] + [added(name, written["model"]["vocab"][name], special=True) for name in ("1", "th", "the")]},
     "ordinary_pieces": {"pre_tokenizer": sequence(split(r"<\|[^<>]*>"), byte_level()), "ignore_merges": True, "added_tokens": [end]},
