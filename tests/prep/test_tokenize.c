@@ -363,6 +363,19 @@ static void tokenizer_files_that_are_refused(void **unused)
         {"tokens_gpt2.json", "\"id\":0", "\"id\":7", "id 7", STK_E_CORRUPT}, /* the vocabulary says 0 */
         {"tokens_gpt2.json", "\"ByteLevel\"", "\"BertPreTokenizer\"", "BertPreTokenizer", STK_E_UNSUPPORTED},
         {"tokens_gpt2.json", "\"ByteLevel\"", "\"Metaspace\"", "replacement", STK_E_UNSUPPORTED},
+        {"tokens_characters.json",
+         "\"normalizer\":null,\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"▁\",\"prepend_scheme\":"
+         "\"always\"",
+         "\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"},\"content\":\"\"},"
+         "\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"▁\",\"prepend_scheme\":\"first\"",
+         "prepend_scheme first", STK_E_UNSUPPORTED},
+        {"tokens_characters.json",
+         "\"normalizer\":null,\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"▁\",\"prepend_scheme\":"
+         "\"always\",\"split\":true}",
+         "\"normalizer\":{\"type\":\"NFKC\"},\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":["
+         "{\"type\":\"Digits\",\"individual_digits\":true},"
+         "{\"type\":\"Metaspace\",\"replacement\":\"▁\",\"prepend_scheme\":\"first\",\"split\":true}]}",
+         "prepend_scheme first", STK_E_UNSUPPORTED},
         {"tokens_split.json", "\"Isolated\"", "\"Doubled\"", "Doubled", STK_E_UNSUPPORTED},
         {"tokens_split.json", "\"pretokenizers\":[", "\"pretokenizers\":[{\"type\":\"ByteLevel\"},",
          "Split after ByteLevel", STK_E_UNSUPPORTED},

@@ -157,6 +157,17 @@ static stk_status read_punctuation(reading *r, const json_t *step)
     return status == STK_OK ? add(r, &r->v->then, split) : status;
 }
 
+/* Whether a piece other than the first one can begin at the start of the document, or the first one after it: the
+ * library compares places in the text before it was normalized. */
+static bool loses_start(const stki_vocabulary *v)
+{
+    bool drops = false;
+
+    for (int i = 0; i < v->first.count; i++)
+        drops = drops || (v->first.step[i].kind == STKI_TOKEN_REPLACE && !*v->first.step[i].text);
+    return drops || (v->first.count > 0 && v->then.count > 0);
+}
+
 static stk_status read_metaspace(reading *r, const json_t *step)
 {
     const char *mark = text_of(step, "replacement");
@@ -168,6 +179,9 @@ static stk_status read_metaspace(reading *r, const json_t *step)
         return refuse(r, "pre_tokenizer", "a Metaspace without a replacement", "a character");
     if (scheme && !never && strcmp(scheme, "always") != 0 && strcmp(scheme, "first") != 0)
         return refuse(r, "pre_tokenizer", STKI_TEXT("prepend_scheme %.40s", scheme), "always, first or never");
+    if (scheme && strcmp(scheme, "first") == 0 && loses_start(r->v))
+        return refuse(r, "pre_tokenizer", "prepend_scheme first after a normalizer that removes text, or after a split",
+                      "always or never");
     status = add(r, &r->v->then, (stki_token_step){.kind = STKI_TOKEN_REPLACE, .from = " ", .text = mark});
     if (status == STK_OK && !never)
         status =
