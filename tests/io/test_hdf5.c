@@ -807,6 +807,44 @@ static void test_open_for_writing(void **state)
     close_both(x, file);
 }
 
+/* Rows that were not written are known in a file that is open for writing, too, and rows written later are read. */
+static void test_sparse_while_writing(void **state)
+{
+    const int64_t rows = INT64_C(1) << 50;
+    const char *path = stkt_path("sparse_live.h5");
+    const hsize_t shape[] = {(hsize_t)rows}, largest[] = {H5S_UNLIMITED}, chunk[] = {16}, many = 16;
+    hid_t file = new_file(path), x = new_dataset(file, H5T_STD_I32LE, 1, shape, largest, chunked(1, chunk));
+    hid_t space = H5Dget_space(x), memory = H5Screate_simple(1, &many, NULL);
+    stki_reader_opts opts = {.name = "x"};
+    stki_reader *reader;
+    int32_t values[16], one;
+
+    (void)state;
+    for (int i = 0; i < 16; i++)
+        values[i] = 100 + i;
+    for (hsize_t k = 0; k < 2; k++) {
+        const hsize_t first = k << 40;
+
+        STKT_MUST(H5Sselect_hyperslab(space, H5S_SELECT_SET, &first, NULL, &many, NULL));
+        STKT_MUST(H5Dwrite(x, H5T_NATIVE_INT32, memory, space, H5P_DEFAULT, values));
+        STKT_MUST(H5Fflush(file, H5F_SCOPE_LOCAL));
+        if (k == 0) {
+            if (open_reader(path, &opts, &reader))
+                fail_msg("%s", err.message);
+            assert_int_equal(reader->ops->filled_until(reader, 3), 3);
+            assert_int_equal(reader->ops->filled_until(reader, 16), rows);
+        }
+        assert_int_equal(sample(reader, ((int64_t)k << 40) + 5, &one), STK_OK);
+        assert_int_equal(one, 105);
+    }
+    assert_int_equal(sample(reader, 16, &one), STK_OK);
+    assert_int_equal(one, 0);
+    stki_reader_destroy(reader);
+    STKT_MUST(H5Sclose(space));
+    STKT_MUST(H5Sclose(memory));
+    close_both(x, file);
+}
+
 /* ---- NetCDF/CF ---- */
 
 static void add_attribute(hid_t x, const char *name, hid_t type, const void *value)
@@ -1212,21 +1250,37 @@ static void test_limit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_big_endian),       cmocka_unit_test(test_fill_never),
-        cmocka_unit_test(test_extended),         cmocka_unit_test(test_unfiltered_edges),
-        cmocka_unit_test(test_filter_mask),      cmocka_unit_test(test_external),
-        cmocka_unit_test(test_virtual),          cmocka_unit_test(test_empty),
-        cmocka_unit_test(test_null_and_scalar),  cmocka_unit_test(test_compounds),
-        cmocka_unit_test(test_odd_float),        cmocka_unit_test(test_never_written),
-        cmocka_unit_test(test_unfinished),       cmocka_unit_test(test_each_chunk_once),
-        cmocka_unit_test(test_views_and_direct), cmocka_unit_test(test_no_mapping),
-        cmocka_unit_test(test_failed_read),      cmocka_unit_test(test_listing),
-        cmocka_unit_test(test_many_files),       cmocka_unit_test(test_external_links),
-        cmocka_unit_test(test_open_for_writing), cmocka_unit_test(test_cf),
-        cmocka_unit_test(test_cf_more),          cmocka_unit_test(test_cf_unsigned),
-        cmocka_unit_test(test_cf_unsigned_else), cmocka_unit_test(test_groups),
-        cmocka_unit_test(test_groups_refused),   cmocka_unit_test(test_cut_while_open),
-        cmocka_unit_test(test_without_memory),   cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_big_endian),
+        cmocka_unit_test(test_fill_never),
+        cmocka_unit_test(test_extended),
+        cmocka_unit_test(test_unfiltered_edges),
+        cmocka_unit_test(test_filter_mask),
+        cmocka_unit_test(test_external),
+        cmocka_unit_test(test_virtual),
+        cmocka_unit_test(test_empty),
+        cmocka_unit_test(test_null_and_scalar),
+        cmocka_unit_test(test_compounds),
+        cmocka_unit_test(test_odd_float),
+        cmocka_unit_test(test_never_written),
+        cmocka_unit_test(test_unfinished),
+        cmocka_unit_test(test_each_chunk_once),
+        cmocka_unit_test(test_views_and_direct),
+        cmocka_unit_test(test_no_mapping),
+        cmocka_unit_test(test_failed_read),
+        cmocka_unit_test(test_listing),
+        cmocka_unit_test(test_many_files),
+        cmocka_unit_test(test_external_links),
+        cmocka_unit_test(test_sparse_while_writing),
+        cmocka_unit_test(test_open_for_writing),
+        cmocka_unit_test(test_cf),
+        cmocka_unit_test(test_cf_more),
+        cmocka_unit_test(test_cf_unsigned),
+        cmocka_unit_test(test_cf_unsigned_else),
+        cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_groups_refused),
+        cmocka_unit_test(test_cut_while_open),
+        cmocka_unit_test(test_without_memory),
+        cmocka_unit_test(test_limit),
     };
 
     note_guard();

@@ -8,6 +8,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+enum { MOST_LISTED = 4096 };
+
 static stk_status check_axis(const stki_hdf5_dataset *d, const stki_reader_opts *opts, stk_error *err)
 {
     if (d->rank == 0)
@@ -105,13 +107,55 @@ static stk_status written_chunks(const stki_hdf5_dataset *d, int axis, stki_hdf5
     return status == STK_OK ? stki_hdf5_written_of(table, &grid, axis, out, err) : status;
 }
 
+/* Another process may be changing the index, so the library lists the chunks. Each request starts from the first one,
+ * so more than a few thousand are not listed. */
+static stk_status written_live(const stki_hdf5_dataset *d, int axis, stki_hdf5_written *out, stk_error *err)
+{
+    const stki_hdf5_grid *grid = &d->grid;
+    stk_status status = stki_hdf5_check_fork(d->file->generation, d->path, err);
+    stki_hdf5_guard guard;
+    hsize_t count = 0;
+    bool listed;
+    hid_t space;
+
+    if (status != STK_OK)
+        return status;
+    stki_hdf5_enter(&guard, d->file->plugins);
+    stki_apart_note(d->path, d->name, "listing chunks", 0);
+    space = H5Dget_space(d->id);
+    listed = space >= 0 && H5Dget_num_chunks(d->id, space, &count) >= 0 && count <= MOST_LISTED &&
+             (int64_t)count < grid->count;
+    for (hsize_t i = 0; i < count && listed && status == STK_OK; i++) {
+        hsize_t first[H5S_MAX_RANK] = {0}, bytes;
+        haddr_t address;
+        unsigned mask;
+        int64_t from;
+
+        listed = H5Dget_chunk_info(d->id, space, i, first, &mask, &address, &bytes) >= 0;
+        from = (int64_t)first[axis];
+        if (listed && from >= 0 && from < grid->shape[axis])
+            status = stki_hdf5_written_add(
+                out, from, grid->shape[axis] - from < grid->chunk[axis] ? grid->shape[axis] : from + grid->chunk[axis],
+                err);
+    }
+    if (space >= 0)
+        (void)H5Sclose(space);
+    stki_hdf5_leave(&guard);
+    if (status == STK_OK && listed)
+        stki_hdf5_written_end(out);
+    else
+        stki_hdf5_written_fini(out);
+    out->all = !listed;
+    return status;
+}
+
 stk_status stki_hdf5_dataset_written(const stki_hdf5_dataset *d, int axis, stki_hdf5_written *out,
                                      stki_hdf5_table *table, stk_error *err)
 {
     *out = (stki_hdf5_written){.all = true};
     *table = (stki_hdf5_table){0};
-    if (d->live) /* a writer may be changing the index */
-        return STK_OK;
+    if (d->live)
+        return d->layout == STKI_HDF5_CHUNKED ? written_live(d, axis, out, err) : STK_OK;
     switch (d->layout) {
     case STKI_HDF5_CONTIGUOUS:
         out->all = d->offset >= 0;
@@ -261,7 +305,7 @@ static stk_status find_stored(struct library_reader *r, stk_error *err)
     int64_t spanned = 1;
     stk_status status = stki_hdf5_dataset_written(d, r->samples.axis, &r->written, &r->table, err);
 
-    if (status != STK_OK || d->layout != STKI_HDF5_CHUNKED || r->written.all) {
+    if (status != STK_OK || d->layout != STKI_HDF5_CHUNKED || r->written.all || d->live) {
         stki_hdf5_table_fini(&r->table);
         return status;
     }
