@@ -200,8 +200,8 @@ static const stki_option dataset_rows[] = {
     STKI_NODE(dataset_options, fields, "The fields of a sample: a map of names to files and transforms",
               .flags = STKI_NAMED, .inner = &stki_field_table),
     STKI_STRING(dataset_options, manifest, NULL,
-                "The manifest (NAME.manifest.json) of the preparation job that wrote the files; opening compares their "
-                "names and sizes with it",
+                "The manifest (NAME.manifest.json) of the preparation job that wrote the files; their names and "
+                "sizes are compared with it at open",
                 .effect = STKI_ON_NOTHING, .flags = STKI_PATH, STKI_C(stk_loader_opts, manifest)),
     STKI_NODE(dataset_options, pair,
               "How the files of several fields are paired: auto, name (paths without the extension), position, or {by, "
