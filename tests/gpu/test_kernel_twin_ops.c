@@ -530,7 +530,7 @@ static stk_status refuse_quantize(stk_device *device, const stki_quantize_job *j
     return refuse(err);
 }
 
-/* They go through host memory, and the refusal is not reported as an error. */
+/* Operations that the device rejects are computed in host memory; this is not an error. */
 static void test_refusals(void **state)
 {
     const int64_t shape[2] = {6, 7};

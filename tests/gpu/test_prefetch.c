@@ -35,7 +35,7 @@ static void wait_until_copying(stki_prefetch *prefetch)
     while (!strstr(err.message, "not finished"));
 }
 
-/* A source that, while it fills batch 1, is told that the copies of an earlier batch have failed. */
+/* A source that learns, while it fills batch 1, that the copies of an earlier batch have failed. */
 typedef struct losing {
     fake f; /* first member */
     stki_prefetch *_Atomic prefetch;

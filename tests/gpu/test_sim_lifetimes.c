@@ -1,5 +1,5 @@
 /* stki-threads */
-/* Tests of the order in which objects are released on the simulated CUDA, whose GPUs are behind the program: batches
+/* Tests of the order in which objects are released on the simulated CUDA, whose GPUs lag behind the program: batches
  * are released, DLPack tensors deleted, and streams and loaders destroyed while work on a batch is still queued. A slot
  * that is overwritten too early gives wrong rows, and a handle that is used too late ends the program. */
 #include "clock.h"

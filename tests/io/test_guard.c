@@ -332,7 +332,7 @@ static void after_ours_and_dying(void)
 
     stki_file_close(cut_file("a"));
     install(chains, NULL, 0);
-    (void)byte(map, 0); /* nobody's mapping: their handler passes it to ours, and ours to the system */
+    (void)byte(map, 0); /* a mapping of the host: its handler passes the fault to ours, and ours to the system */
 }
 
 static void plain_handler(void)

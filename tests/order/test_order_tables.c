@@ -1,5 +1,5 @@
 /* stki-threads */
-/* Tests of orders that build tables ahead. A consumer that goes through the epochs in turn waits only for the first
+/* Tests of orders that build tables ahead. A consumer that visits the epochs in sequence waits only for the first
  * table, each table is built once, and the positions are those of an order that builds none ahead. */
 #include "cmocka_all.h"
 #include "counter.h"

@@ -714,8 +714,8 @@ static void releases_by_another_thread(void **state)
         }
 }
 
-/* Without workers, so that the consumer does all the work: it leaves when it is told to, and after the tile during
- * which its time ends. */
+/* Without workers, so that the consumer does all the work: it leaves on request, and after the tile during which its
+ * time ends. */
 static void leaves_in_time(void **state)
 {
     static _Atomic bool leave;
