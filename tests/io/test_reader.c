@@ -67,6 +67,8 @@ static void test_files_that_are_something_else(void **state)
     looks_like("a.tar", "P*M\x18\4\0\0\0", 8, STK_E_UNSUPPORTED, "unzstd");
     looks_like("a.tar", "070701", 6, STK_E_UNSUPPORTED, "cpio");
     looks_like("a.x", "PAR1....", 8, STK_E_UNSUPPORTED, "found a Parquet file");
+    looks_like("a.json", "[{}]", 4, STK_E_UNSUPPORTED, "jq -c");
+    looks_like("train-images-idx3-ubyte", "\0\0\x08\3\0\0\0\1", 8, STK_E_UNSUPPORTED, "offset: 16, shape: [28, 28]");
     looks_like("a.tfrecord", "????", 4, STK_E_UNSUPPORTED, "found a TFRecord file");
     looks_like("a.x", "", 0, STK_E_UNSUPPORTED, "found an empty file");
     looks_like("a.x", "\xff\xd8", 2, STK_E_UNSUPPORTED, "found an unknown kind of file"); /* half of a signature */

@@ -117,13 +117,15 @@ static stk_status check_kind(const char *path, const char *head, int64_t length,
 static stk_status fail_unknown(const char *path, const char *head, int64_t length, const char *all, stk_error *err)
 {
     const stki_file_kind *kind = stki_file_kind_of(head, length, false);
+    const bool json = length > 0 && ends_with(path, ".json");
     const char *what = length == 0                    ? "an empty file"
                        : ends_with(path, ".tfrecord") ? "a TFRecord file"
+                       : json                         ? "a JSON file"
                                                       : "an unknown kind of file";
+    const char *advice = kind ? kind->advice : json ? "convert it to JSON lines: jq -c '.[]' x.json >x.jsonl" : "";
 
     return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){path, -1, -1, kind ? kind->what : what, NULL},
-                        "unsupported file format (supported: %s)%s", all,
-                        kind && kind->advice[0] ? STKI_TEXT(" (%s)", kind->advice) : "");
+                        "unsupported file format (supported: %s)%s", all, *advice ? STKI_TEXT(" (%s)", advice) : "");
 }
 
 /* Whether the format accepts any bytes, or its reader checks the content itself, as those of text and folders do. */
