@@ -12,7 +12,7 @@ void stki_tables_init(stki_tables *t, stki_table_build *build, void *context)
     t->building = -1;
     t->taken_key = NO_TABLE;
     for (int i = 0; i < STKI_TABLES; i++)
-        atomic_init(&t->tables[i].key, NO_TABLE);
+        atomic_init(&t->keys[i], NO_TABLE);
     stki_mutex_init(&t->lock);
 }
 
@@ -23,10 +23,29 @@ void stki_tables_fini(stki_tables *t)
 
 /* ---- readers ---- */
 
+/* The calling thread's counter of the users of a table. */
+static stki_counter *my_users(stki_tables *t, int number)
+{
+    static stki_counter threads;
+    static _Thread_local int group = -1;
+
+    if (group < 0)
+        group = (int)(atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed) % STKI_TABLE_GROUPS);
+    return &t->groups[group].users[number];
+}
+
+static bool has_users(const stki_tables *t, int number)
+{
+    for (int g = 0; g < STKI_TABLE_GROUPS; g++)
+        if (atomic_load((stki_counter *)(uintptr_t)&t->groups[g].users[number]) > 0)
+            return true;
+    return false;
+}
+
 bool stki_tables_have(const stki_tables *t, uint64_t key)
 {
     for (int i = 0; i < STKI_TABLES; i++)
-        if (atomic_load_explicit(&t->tables[i].key, memory_order_relaxed) == key)
+        if (atomic_load_explicit(&t->keys[i], memory_order_relaxed) == key)
             return true;
     return false;
 }
@@ -35,10 +54,10 @@ bool stki_tables_have(const stki_tables *t, uint64_t key)
 static int try_acquire(stki_tables *t, uint64_t key)
 {
     for (int i = 0; i < STKI_TABLES; i++) {
-        if (atomic_load_explicit(&t->tables[i].key, memory_order_relaxed) != key)
+        if (atomic_load_explicit(&t->keys[i], memory_order_relaxed) != key)
             continue;
-        atomic_fetch_add(&t->tables[i].users, 1);
-        if (atomic_load(&t->tables[i].key) == key)
+        atomic_fetch_add(my_users(t, i), 1);
+        if (atomic_load(&t->keys[i]) == key)
             return i;
         stki_tables_release(t, i);
     }
@@ -47,7 +66,7 @@ static int try_acquire(stki_tables *t, uint64_t key)
 
 void stki_tables_release(stki_tables *t, int number)
 {
-    atomic_fetch_sub_explicit(&t->tables[number].users, 1, memory_order_release);
+    atomic_fetch_sub_explicit(my_users(t, number), 1, memory_order_release);
 }
 
 /* ---- builders, under the lock ---- */
@@ -59,19 +78,19 @@ static bool begin(stki_tables *t, uint64_t key, uint64_t keep, uint64_t keep_too
 
     t->building = -1;
     for (int i = 0; i < STKI_TABLES; i++) {
-        const uint64_t its = atomic_load_explicit(&t->tables[i].key, memory_order_relaxed);
+        const uint64_t its = atomic_load_explicit(&t->keys[i], memory_order_relaxed);
 
-        if ((its != NO_TABLE && (its == keep || its == keep_too)) || stki_counted(&t->tables[i].users) > 0)
+        if ((its != NO_TABLE && (its == keep || its == keep_too)) || has_users(t, i))
             continue;
         if (best < 0 || t->made[i] < t->made[best])
             best = i;
     }
     if (best < 0)
         return false;
-    const uint64_t before = atomic_exchange(&t->tables[best].key, NO_TABLE);
+    const uint64_t before = atomic_exchange(&t->keys[best], NO_TABLE);
 
-    if (atomic_load(&t->tables[best].users) > 0) { /* a reader has acquired the table meanwhile */
-        atomic_store(&t->tables[best].key, before);
+    if (has_users(t, best)) { /* a reader has acquired the table meanwhile */
+        atomic_store(&t->keys[best], before);
         return false;
     }
     t->made[best] = ++t->builds;
@@ -88,7 +107,7 @@ static void build(stki_tables *t, int64_t units)
     t->begun = true;
     if (t->left > 0)
         return;
-    atomic_store(&t->tables[t->building].key, t->key);
+    atomic_store(&t->keys[t->building], t->key);
     t->building = -1;
 }
 

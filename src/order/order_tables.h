@@ -1,8 +1,10 @@
 /* order_tables.h: the few tables that an order keeps, one per epoch or per window of an epoch, each identified by a
  * key. The tables in use have consecutive keys.
  *
- * Readers take no lock. A reader increments a table's `users` before its final check of the key, and a builder removes
- * the key before it checks `users` (both sequentially consistent), so a table is never written while it is being read.
+ * Readers take no lock. A reader counts itself as a user of a table before its final check of the key, and a builder
+ * removes the key before it checks for users (both sequentially consistent), so a table is never written while it is
+ * being read. Users are counted in groups of threads, each on its own cache lines, because a single counter would move
+ * from processor to processor for every batch.
  * Builders hold `lock`. stki_tables_ahead builds the next table in slices and never blocks on the lock. A reader whose
  * table is missing completes it under the lock; readers wait nowhere else. Any thread. */
 #ifndef STKI_ORDER_TABLES_H
@@ -16,6 +18,8 @@ enum {
     STKI_TABLES = 4
 }; /* the current one, the next, the previous one for slow threads, and the one passed as `keep` */
 
+enum { STKI_TABLE_GROUPS = 8 };
+
 /* Continues to build table `number` for `key` by about `units` steps, or restarts it if `fresh`. Returns the number of
  * steps left; 0: complete. Called by one thread at a time. */
 typedef int64_t stki_table_build(void *context, int number, uint64_t key, bool fresh, int64_t units);
@@ -23,10 +27,12 @@ typedef int64_t stki_table_build(void *context, int number, uint64_t key, bool f
 typedef struct stki_tables {
     stki_table_build *build;
     void *context;
+    _Atomic uint64_t keys[STKI_TABLES]; /* the table's key if it is complete, otherwise UINT64_MAX */
     struct {
-        _Atomic uint64_t key; /* the table's key if it is complete, otherwise UINT64_MAX */
-        stki_counter users;
-    } tables[STKI_TABLES];
+        char apart[128];
+        stki_counter users[STKI_TABLES];
+    } groups[STKI_TABLE_GROUPS];
+    char apart[128];
     /* guarded by `lock` */
     stki_mutex lock;
     int64_t made[STKI_TABLES]; /* value of `builds` when the table was begun */
