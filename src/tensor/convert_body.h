@@ -434,9 +434,22 @@ INLINE void copy_list(uint8_t *dst, const stki_list *list, bool streaming)
     }
 }
 
+/* Rows of one number, such as labels. The processor overlaps the loads itself. */
+INLINE void copy_numbers(uint8_t *dst, const stki_list *list, int64_t size)
+{
+    for (int64_t i = 0; i < list->count; i++)
+        memcpy(dst + i * size, list->rows[i], (size_t)size);
+}
+
 static void list_bytes(const stki_lane *lane, uint8_t *dst, const stki_list *list)
 {
-    if (lane->streaming)
+    if (list->n == 8)
+        copy_numbers(dst, list, 8);
+    else if (list->n == 4)
+        copy_numbers(dst, list, 4);
+    else if (list->n == 1)
+        copy_numbers(dst, list, 1);
+    else if (lane->streaming)
         copy_list(dst, list, true);
     else
         copy_list(dst, list, false);
