@@ -45,7 +45,7 @@ void stki_read_work_end(enum stki_read_work work, int64_t began)
     const int64_t ns = stki_now_ns() - began;
 
     set_stopped();
-    stki_count(&mine->ns[work], ns - stki_paging_end(mine, &mine->paging, ns));
+    stki_count_own(&mine->ns[work], ns - stki_paging_end(mine, &mine->paging, ns));
 }
 
 int64_t stki_read_call_begin(void)
@@ -72,7 +72,7 @@ void stki_read_call_end(int64_t began)
         return;
     const int64_t ns = stki_now_ns() - began;
 
-    stki_count(&mine->ns[STKI_READ_CALL], ns * (mine->weight > 0 ? mine->weight : 1));
+    stki_count_own(&mine->ns[STKI_READ_CALL], ns * (mine->weight > 0 ? mine->weight : 1));
     mine->weight = ns < SHORT_NS ? SAMPLED : 1;
     mine->skip = mine->weight - 1;
 }
@@ -88,13 +88,13 @@ void stki_read_waits(bool waits)
 void stki_read_unpacked(int64_t bytes)
 {
     if (mine)
-        stki_count(&mine->unpacked_bytes, bytes);
+        stki_count_own(&mine->unpacked_bytes, bytes);
 }
 
 void stki_read_wanted(int64_t bytes)
 {
     if (mine)
-        stki_count(&mine->wanted_bytes, bytes);
+        stki_count_own(&mine->wanted_bytes, bytes);
 }
 
 static int64_t time_ns(struct timeval time)

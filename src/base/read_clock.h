@@ -80,7 +80,7 @@ static inline int64_t stki_paging_end(stki_read_clocks *clocks, const stki_pagin
 
     if (before->watched) {
         waited = stki_paging_waited(before, wall_ns);
-        stki_count(&clocks->page_ns, waited);
+        stki_count_own(&clocks->page_ns, waited);
     }
     if (wall_ns >= LONG_NS)
         clocks->watch = STAY;

@@ -67,6 +67,7 @@ typedef struct stki_worker {
     stki_counter record;
     _Atomic int stage;
     stki_counter since_ns;
+    int64_t read_at; /* the clock when it was last read: the end of one piece of work and the beginning of the next */
 } stki_worker;
 
 struct stki_core {

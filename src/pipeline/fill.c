@@ -39,7 +39,7 @@ static int64_t begin(void *context, stki_ring_slot *slot, int number)
     stki_core *core = context;
     stki_worker *worker = &core->workers[number];
     stk_batch *batch = batch_of(slot);
-    int64_t before = stki_now_ns(), advised;
+    int64_t before = stki_worker_time(worker), advised;
     stki_batch_rows rows;
     stk_error error;
     stk_status status = STK_OK;
@@ -89,10 +89,10 @@ static int64_t begin(void *context, stki_ring_slot *slot, int number)
         batch->samples[r] = stki_dataset_sample(core->dataset, batch->indices[r]);
     stki_log(STKI_LOG_ring, "worker %d opens epoch %lld step %lld: %lld rows", number, (long long)batch->epoch,
              (long long)batch->step, (long long)batch->rows);
-    advised = stki_now_ns();
-    stki_count(&worker->order_ns, advised - before);
+    advised = stki_worker_time(worker);
+    stki_count_own(&worker->order_ns, advised - before);
     stki_advise(core, batch, worker); /* may block on the disk, or on memory for its pages */
-    stki_count(&worker->read_ns, stki_now_ns() - advised);
+    stki_count_own(&worker->read_ns, stki_worker_time(worker) - advised);
     stki_worker_does(worker, STKI_STAGE_IDLE, NULL, -1, before);
     return core->measures ? (batch->rows + core->rows_per_tile - 1) / core->rows_per_tile : 0;
 }
@@ -114,7 +114,7 @@ static void measure_tile(stki_worker *worker, int64_t tile)
 {
     const stki_core *core = worker->core;
     const stk_batch *batch = worker->batch;
-    int64_t first = tile * core->rows_per_tile, last = first + core->rows_per_tile, before = stki_now_ns();
+    int64_t first = tile * core->rows_per_tile, last = first + core->rows_per_tile, before = worker->read_at;
 
     last = last < batch->rows ? last : batch->rows;
     stki_watch_begin(worker, first, last);
@@ -122,7 +122,7 @@ static void measure_tile(stki_worker *worker, int64_t tile)
         if (core->plans[f].maker->measure)
             measure_rows(worker, &core->plans[f], first, last);
     stki_watch_end(worker);
-    stki_count(&worker->read_ns, stki_now_ns() - before);
+    stki_count_own(&worker->read_ns, stki_worker_time(worker) - before);
 }
 
 /* ---- phase 1: bytes ---- */
@@ -150,6 +150,7 @@ static void tile_of_phase(void *context, stki_ring_slot *slot, int64_t tile, int
     stk_batch *batch = batch_of(slot);
 
     worker->batch = batch;
+    stki_worker_time(worker);
     stki_read_clocks_set(&worker->parts);
     if (slot->phase == 0) {
         measure_tile(worker, tile);
@@ -176,8 +177,10 @@ static int64_t end_phase(stki_worker *worker, int phase)
     const stki_core *core = worker->core;
     stk_batch *batch = worker->batch;
 
-    if (batch->failures)
+    if (batch->failures) {
+        stki_worker_time(worker);
         stki_failed_settle(worker, phase != 0);
+    }
     if (phase == 0) {
         for (int f = 0; f < core->plan_count; f++)
             if (core->plans[f].rows->settle)
@@ -195,7 +198,7 @@ static int64_t phase_end(void *context, stki_ring_slot *slot, int number)
     stki_worker *worker = &core->workers[number];
     int64_t tiles;
 
-    stki_worker_does(worker, STKI_STAGE_FINISH, NULL, slot->step, stki_coarse_ns());
+    stki_worker_does(worker, STKI_STAGE_FINISH, NULL, slot->step, worker->read_at);
     stki_read_clocks_set(&worker->parts);
     worker->batch = batch_of(slot);
     tiles = end_phase(worker, slot->phase);

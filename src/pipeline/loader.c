@@ -376,10 +376,10 @@ static void deliver(stk_loader *loader, stk_batch *batch, const stki_totals *aft
     if (stki_counted(&loader->batches) == 0)
         stki_count_set(&loader->first_batch_ns, stki_now_ns() - core->opened_ns);
     loader->waits_since_ns = 0;
-    stki_count(&loader->batches, 1);
-    stki_count(&loader->rows, batch->rows);
+    stki_count_own(&loader->batches, 1);
+    stki_count_own(&loader->rows, batch->rows);
     for (int i = 0; i < core->plan_count; i++)
-        stki_count(&loader->batch_bytes, stki_plan_bytes(batch, &core->plans[i]));
+        stki_count_own(&loader->batch_bytes, stki_plan_bytes(batch, &core->plans[i]));
     stki_log(STKI_LOG_ring, "epoch %lld step %lld is delivered", (long long)batch->epoch, (long long)batch->step);
 }
 
@@ -522,7 +522,7 @@ stk_status stk_loader_next_on(stk_loader *loader, stk_stream *stream, int64_t ti
         return next_on_device(loader, stream, timeout_ns, out, err);
     deadline = timeout_ns == 0 ? 0 : stki_deadline_ns(timeout_ns);
     status = wait_for_slot(loader, deadline, &slot, &waited);
-    stki_count(&loader->wait_next_ns, waited);
+    stki_count_own(&loader->wait_next_ns, waited);
     if (status == STK_E_CANCELLED)
         return stki_fail(err, status, "the loader was cancelled");
     if (status == STK_E_TIMEOUT)

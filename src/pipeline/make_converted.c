@@ -8,7 +8,6 @@
  *
  * Plain and placed share the source of their loops, which is compiled for each (`random` is a constant).
  */
-#include "clock.h"
 #include "late_rows.h"
 #include "pad_pixels.h"
 #include "row_maker.h"
@@ -61,8 +60,8 @@ static inline void convert_list(stki_worker *worker, const stki_field_plan *plan
         stki_convert_run_each(worker->converts, to, plan->row_bytes, worker->pointers, n);
     else
         stki_convert_run_many(first, to, plan->row_bytes, worker->pointers, n);
-    stki_count(&worker->bytes_read, n * stki_convert_bytes_read(first));
-    stki_count(&worker->bytes_written, n * stki_convert_bytes_written(first));
+    stki_count_own(&worker->bytes_read, n * stki_convert_bytes_read(first));
+    stki_count_own(&worker->bytes_written, n * stki_convert_bytes_written(first));
 }
 
 /* Converts the rows from `row` on that are mapped and share one conversion. Returns their number; 0: the row must be
@@ -72,7 +71,7 @@ static inline int64_t fill_mapped(stki_worker *worker, const stki_field_plan *pl
 {
     const stk_batch *batch = worker->batch;
     const stki_field *field = plan->field;
-    int64_t before, within, offset = 0, n = 0;
+    int64_t within, offset = 0, n = 0;
     const stki_reader *used = NULL;
     stki_paging paging;
     int convert = 0;
@@ -94,11 +93,10 @@ static inline int64_t fill_mapped(stki_worker *worker, const stki_field_plan *pl
     }
     if (n == 0)
         return 0;
-    before = stki_now_ns();
-    stki_worker_does_mapped(worker, field, batch->samples[row], before);
+    stki_worker_does_mapped(worker, field, batch->samples[row], worker->read_at);
     stki_paging_begin(&worker->parts, &paging);
     convert_list(worker, plan, row, n, random);
-    stki_count_convert(worker, &paging, before);
+    stki_count_convert(worker, &paging);
     return n;
 }
 
@@ -108,7 +106,7 @@ static inline int64_t fill_pinned(stki_worker *worker, const stki_field_plan *pl
                                   const bool random)
 {
     const stk_batch *batch = worker->batch;
-    int64_t first, within, offset = 0, n = 0, before = stki_now_ns(), between;
+    int64_t first, within, offset = 0, n = 0, began = worker->read_at;
     int number = stki_field_shard(plan->field, batch->samples[row], &first);
     const stki_reader *reader = plan->field->shards[number];
     stk_storage *kept[MOST_PINNED];
@@ -117,7 +115,7 @@ static inline int64_t fill_pinned(stki_worker *worker, const stki_field_plan *pl
 
     if (!reader->ops->pin)
         return 0;
-    stki_worker_does(worker, STKI_STAGE_READ, reader->path, first, before);
+    stki_worker_does(worker, STKI_STAGE_READ, reader->path, first, began);
     for (within = first; row + n < last && n < MOST_PINNED; n++) {
         const char *address;
 
@@ -135,19 +133,19 @@ static inline int64_t fill_pinned(stki_worker *worker, const stki_field_plan *pl
         if (n == 0)
             stki_watch_use(worker, plan, reader, batch->samples[row], NULL);
     }
-    between = stki_now_ns();
-    stki_count(&worker->read_ns, between - before);
+    stki_count_own(&worker->read_ns, stki_worker_time(worker) - began);
+    began = worker->read_at;
     if (n == 0 && status != STK_AGAIN) {
         stki_read_fails(worker, reader, first, row, &error);
         return 1;
     }
     if (n == 0)
         return 0;
-    stki_worker_does(worker, STKI_STAGE_CONVERT, reader->path, first, between);
+    stki_worker_does(worker, STKI_STAGE_CONVERT, reader->path, first, began);
     convert_list(worker, plan, row, n, random);
     for (int64_t i = 0; i < n; i++)
         stk_storage_release(kept[i]);
-    stki_count(&worker->convert_ns, stki_now_ns() - between);
+    stki_count_own(&worker->convert_ns, stki_worker_time(worker) - began);
     return n;
 }
 
@@ -168,9 +166,9 @@ static stk_status convert_part(const stki_field_plan *plan, const stki_placement
     const int64_t *strides = r->shard->strides, units = stki_convert_units(convert);
 
     if (part == 0) {
-        stki_count(&worker->bytes_read,
-                   placement->padded ? stki_pad_pixels_read(plan, placement) : stki_convert_bytes_read(convert));
-        stki_count(&worker->bytes_written, stki_convert_bytes_written(convert));
+        stki_count_own(&worker->bytes_read,
+                       placement->padded ? stki_pad_pixels_read(plan, placement) : stki_convert_bytes_read(convert));
+        stki_count_own(&worker->bytes_written, stki_convert_bytes_written(convert));
     }
     if (placement->padded)
         return stki_pad_pixels(plan, placement, convert, from, strides, to, &worker->resamplers[plan->number].block,

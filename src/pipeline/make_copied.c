@@ -1,5 +1,4 @@
 /* make_copied.c: rows of varying length: samples are copied, or cast, to their place among the others. */
-#include "clock.h"
 #include "error.h"
 #include "row_maker.h"
 #include "tensor_internal.h"
@@ -59,7 +58,7 @@ static int64_t measure(stki_worker *worker, const stki_field_plan *plan, int64_t
     stk_error error;
     stk_status status;
 
-    stki_worker_does(worker, STKI_STAGE_READ, shard->path, within, stki_now_ns());
+    stki_worker_does(worker, STKI_STAGE_READ, shard->path, within, stki_worker_time(worker));
     stki_watch_use(worker, plan, shard, batch->samples[row], NULL);
     status = stki_reader_shape(shard, within, shape, &error);
     if (status == STK_OK && plan->ndim > 1)
@@ -114,8 +113,8 @@ static void copy(stki_worker *worker, const stki_field_plan *plan, const stki_re
                       (sample->flags & STK_TENSOR_SWAPPED) != 0, sample->ndim, shape);
     if (plan->rows->complete)
         plan->rows->complete(plan, batch->memory, row);
-    stki_count(&worker->bytes_read, stk_tensor_nbytes(sample));
-    stki_count(&worker->bytes_written, to.bytes);
+    stki_count_own(&worker->bytes_read, stk_tensor_nbytes(sample));
+    stki_count_own(&worker->bytes_written, to.bytes);
 }
 
 static stk_status make(stki_worker *worker, const stki_field_plan *plan, const stki_making_of *of, stk_error *err)

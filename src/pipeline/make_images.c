@@ -1,7 +1,6 @@
 /* make_images.c: images that pass through a worker's scratch memory (resample.h). The reader returns the requested part
  * of an image; its pixels become a row of the common shape, or keep their own shape (rows_images.h). */
 #include "checked.h"
-#include "clock.h"
 #include "error.h"
 #include "late_rows.h"
 #include "row_maker.h"
@@ -33,7 +32,7 @@ static stk_status make_by(check_fn *check, store_fn *store, stki_worker *worker,
     status = stki_resample_view(plan, resampler, r.shard, r.within, &r.sample, &view, err);
     if (status == STK_OK)
         status = store(plan, resampler, view, of->to, err);
-    stki_count(&worker->bytes_read, stk_tensor_nbytes(&r.sample));
+    stki_count_own(&worker->bytes_read, stk_tensor_nbytes(&r.sample));
     stki_reading_end(worker, plan, of, &r);
     return status;
 }
@@ -45,7 +44,7 @@ static stk_status make_resampled(stki_worker *worker, const stki_field_plan *pla
 {
     stk_status status = make_by(NULL, stki_resample_store, worker, plan, of, err);
 
-    stki_count(&worker->bytes_written, plan->row_bytes);
+    stki_count_own(&worker->bytes_written, plan->row_bytes);
     if (status == STK_OK && plan->erase.step)
         stki_erase_row(plan, &of->occasion, of->to);
     return status;
@@ -71,7 +70,7 @@ static int64_t measure(stki_worker *worker, const stki_field_plan *plan, int64_t
     stk_error error;
     stk_status status;
 
-    stki_worker_does(worker, STKI_STAGE_READ, shard->path, within, stki_now_ns());
+    stki_worker_does(worker, STKI_STAGE_READ, shard->path, within, stki_worker_time(worker));
     stki_watch_use(worker, plan, shard, batch->samples[row], NULL);
     status = stki_resample_measure(plan, &worker->resamplers[plan->number], batch->samples[row], &occasion, shard,
                                    within, shape, &error);
@@ -112,7 +111,7 @@ static stk_status make_image(stki_worker *worker, const stki_field_plan *plan, c
     stki_batch_row row;
 
     stki_slot_row(worker->batch, plan, of->row, &row);
-    stki_count(&worker->bytes_written, row.bytes);
+    stki_count_own(&worker->bytes_written, row.bytes);
     return make_by(check_measured, stki_image_store, worker, plan, of, err);
 }
 

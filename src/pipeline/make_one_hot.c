@@ -1,6 +1,5 @@
 /* make_one_hot.c: turns a label into a row in which the element of its class has one value and all others have another.
  */
-#include "clock.h"
 #include "error.h"
 #include "row_maker.h"
 #include "tensor_internal.h"

@@ -1,5 +1,4 @@
 /* make_window.c: rows that are windows: several samples, each made by the plan of a single sample. */
-#include "clock.h"
 #include "row_maker.h"
 
 /* Converts the samples of a window from number k on that are mapped and share one conversion. Returns how many; 0:
@@ -8,7 +7,7 @@ static int64_t convert_window(stki_worker *worker, const stki_field_plan *plan, 
 {
     const stki_field_plan *each = plan->inner;
     const stki_field *field = each->field;
-    const int64_t most = STKI_WINDOW_TOGETHER, dilation = plan->config->window.dilation, before = stki_now_ns();
+    const int64_t most = STKI_WINDOW_TOGETHER, dilation = plan->config->window.dilation;
     const stki_convert *convert = NULL;
     const stki_placement *placement;
     stki_paging paging;
@@ -33,12 +32,12 @@ static int64_t convert_window(stki_worker *worker, const stki_field_plan *plan, 
     }
     if (n == 0)
         return 0;
-    stki_worker_does_mapped(worker, field, of->index + k * dilation, before);
+    stki_worker_does_mapped(worker, field, of->index + k * dilation, worker->read_at);
     stki_paging_begin(&worker->parts, &paging);
     stki_convert_run_many(convert, (char *)of->to + k * each->row_bytes, each->row_bytes, worker->pointers, n);
-    stki_count(&worker->bytes_read, n * stki_convert_bytes_read(convert));
-    stki_count(&worker->bytes_written, n * stki_convert_bytes_written(convert));
-    stki_count_convert(worker, &paging, before);
+    stki_count_own(&worker->bytes_read, n * stki_convert_bytes_read(convert));
+    stki_count_own(&worker->bytes_written, n * stki_convert_bytes_written(convert));
+    stki_count_convert(worker, &paging);
     return n;
 }
 

@@ -51,21 +51,21 @@ void stki_read_fails(stki_worker *worker, const stki_reader *shard, int64_t with
     stki_row_fails(worker, row, error);
 }
 
-void stki_count_convert(stki_worker *worker, const stki_paging *paging, int64_t began)
+void stki_count_convert(stki_worker *worker, const stki_paging *paging)
 {
-    const int64_t ns = stki_now_ns() - began, pages = stki_paging_end(&worker->parts, paging, ns);
+    const int64_t began = worker->read_at, ns = stki_worker_time(worker) - began,
+                  pages = stki_paging_end(&worker->parts, paging, ns);
 
-    stki_count(&worker->convert_ns, ns - pages);
+    stki_count_own(&worker->convert_ns, ns - pages);
     if (pages > 0)
-        stki_count(&worker->read_ns, pages);
+        stki_count_own(&worker->read_ns, pages);
 }
 
 void stki_reading_begin(stki_worker *worker, const stki_field_plan *plan, const stki_making_of *of, stki_reading *r)
 {
-    r->began = stki_now_ns();
     r->shard_number = stki_field_shard(plan->field, of->index, &r->within);
     r->shard = plan->field->shards[r->shard_number];
-    stki_worker_does(worker, STKI_STAGE_READ, r->shard->path, r->within, r->began);
+    stki_worker_does(worker, STKI_STAGE_READ, r->shard->path, r->within, worker->read_at);
     if (r->shard->draws) /* calls code of the user */
         worker->scratch.draw = stki_draw_seed(&of->occasion, CALL_DRAW);
 }
@@ -73,18 +73,17 @@ void stki_reading_begin(stki_worker *worker, const stki_field_plan *plan, const 
 stk_status stki_reading_read(stki_worker *worker, stki_reading *r, const stki_want *want, stk_status status,
                              stk_error *err)
 {
-    const int64_t before = r->began;
+    const int64_t began = worker->read_at;
 
     if (status == STK_OK)
         status = r->shard->ops->read(r->shard, r->within, want, &worker->scratch, &r->sample, err);
-    r->began = stki_now_ns();
-    stki_count(&worker->read_ns, r->began - before);
+    stki_count_own(&worker->read_ns, stki_worker_time(worker) - began);
     if (status != STK_OK) {
         const stk_status changed = r->shard->file ? stki_reader_intact(r->shard, r->within, err) : STK_OK;
 
         return changed != STK_OK ? changed : status;
     }
-    stki_worker_does(worker, STKI_STAGE_CONVERT, r->shard->path, r->within, r->began);
+    stki_worker_does(worker, STKI_STAGE_CONVERT, r->shard->path, r->within, worker->read_at);
     stki_paging_begin(&worker->parts, &r->paging);
     return STK_OK;
 }
@@ -93,7 +92,7 @@ void stki_reading_end(stki_worker *worker, const stki_field_plan *plan, const st
 {
     stki_watch_use(worker, plan, r->shard, of->index, &r->sample);
     stki_reader_done(r->shard, &r->sample);
-    stki_count_convert(worker, &r->paging, r->began);
+    stki_count_convert(worker, &r->paging);
 }
 
 /* ---- rows ---- */

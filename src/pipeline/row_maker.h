@@ -12,6 +12,7 @@
 #ifndef STKI_ROW_MAKER_H
 #define STKI_ROW_MAKER_H
 
+#include "clock.h"
 #include "core.h"
 
 /* The sample to make a row from, and the row's destination. */
@@ -73,6 +74,12 @@ static inline stki_occasion stki_occasion_of(const stk_batch *batch, int64_t row
 /* Publishes what the worker is doing, for stall reports. `now`: stki_now_ns() or stki_coarse_ns(). */
 void stki_worker_does(stki_worker *worker, enum stki_stage stage, const char *path, int64_t record, int64_t now);
 
+/* Reads the clock. Each tile begins with it; every piece of work in the tile then begins where the one before ended. */
+static inline int64_t stki_worker_time(stki_worker *worker)
+{
+    return worker->read_at = stki_now_ns();
+}
+
 /* The same for converting mapped samples, starting with this sample of the field. */
 void stki_worker_does_mapped(stki_worker *worker, const stki_field *field, int64_t index, int64_t now);
 
@@ -80,14 +87,14 @@ void stki_worker_does_mapped(stki_worker *worker, const stki_field *field, int64
 typedef struct stki_reading {
     int shard_number;
     const stki_reader *shard;
-    int64_t within, began;
+    int64_t within;
     stki_paging paging;
     stk_tensor sample;
 } stki_reading;
 
-/* Locates the sample and starts the read clock. */
+/* Locates the sample; the time from the last reading of the clock on counts as reading. */
 void stki_reading_begin(stki_worker *worker, const stki_field_plan *plan, const stki_making_of *of, stki_reading *r);
-/* Reads the sample; on success the convert clock starts. `status`: the result of the steps between begin and read. */
+/* Reads the sample; what follows is converting. `status`: the result of the steps between begin and read. */
 stk_status stki_reading_read(stki_worker *worker, stki_reading *r, const stki_want *want, stk_status status,
                              stk_error *err);
 /* Ends the read when the row has been made. */
@@ -95,8 +102,7 @@ void stki_reading_end(stki_worker *worker, const stki_field_plan *plan, const st
 
 /* Records a read failure for a row. If the file has changed since it was opened, that is the error reported. */
 void stki_read_fails(stki_worker *worker, const stki_reader *shard, int64_t within, int64_t row, stk_error *error);
-/* Accounts for a conversion that began at `began` and has just ended. Time spent on page faults in mapped files counts
- * as reading. */
-void stki_count_convert(stki_worker *worker, const stki_paging *paging, int64_t began);
+/* Accounts for a conversion that has just ended. Time spent on page faults in mapped files counts as reading. */
+void stki_count_convert(stki_worker *worker, const stki_paging *paging);
 
 #endif

@@ -1,8 +1,8 @@
 /* watch.c: see watch.h. */
 #include "array.h"
-#include "clock.h"
 #include "core.h"
 #include "partners.h"
+#include "row_maker.h"
 
 /* This much time, and this number of checks, are always allowed, because on a busy machine a call may take long
  * although it is cheap. */
@@ -54,42 +54,50 @@ static void fail_rows(stki_worker *worker, const struct stki_use *use)
             stki_row_fails_with_partner(worker, row, &error);
 }
 
-/* tile_end: the time at which the last byte was read. A later check, by any thread, covers this tile too. now: the
- * time, or a little earlier. */
-static bool is_intact(stki_worker *worker, stki_file *file, int64_t tile_end, int64_t *now)
+static bool may_ask(const stki_worker *worker)
+{
+    const stki_watch *watch = &worker->watch;
+
+    return watch->asked < ALLOWED_TIMES || watch->spent_ns <= ALLOWED_NS ||
+           watch->spent_ns <= (worker->read_at - worker->core->opened_ns) / 100;
+}
+
+/* tile_end: a time at which the tile had read its last byte; 0: not set yet. A later check, by any thread, covers this
+ * tile too. */
+static bool is_intact(stki_worker *worker, stki_file *file, int64_t *tile_end)
 {
     stki_watch *watch = &worker->watch;
-    const int64_t before = *now;
+    int64_t before;
     bool intact;
 
     if (stki_file_known_changed(file))
         return false;
-    if (stki_counted(&file->asked_ns) >= tile_end)
+    if (!may_ask(worker))
         return true;
-    if (watch->asked >= ALLOWED_TIMES && watch->spent_ns > ALLOWED_NS &&
-        watch->spent_ns > (before - worker->core->opened_ns) / 100)
+    if (*tile_end == 0)
+        *tile_end = stki_worker_time(worker);
+    if (stki_counted(&file->asked_ns) >= *tile_end)
         return true;
+    before = worker->read_at;
     watch->asked++;
     intact = stki_file_intact(file, -1, NULL) == STK_OK;
     stki_count_set(&file->asked_ns, before);
-    *now = stki_now_ns();
-    watch->spent_ns += *now - before;
-    stki_count(&worker->read_ns, *now - before);
+    watch->spent_ns += stki_worker_time(worker) - before;
+    stki_count_own(&worker->read_ns, worker->read_at - before);
     return intact;
 }
 
 static void ask(stki_worker *worker)
 {
     stki_watch *watch = &worker->watch;
-    const int64_t tile_end = watch->count > 0 ? stki_now_ns() : 0;
-    int64_t now = tile_end;
+    int64_t tile_end = 0;
 
     for (int i = 0; i < watch->count; i++) {
         const struct stki_use *use = &watch->used[i];
 
-        if (!is_intact(worker, use->file, tile_end, &now)) {
+        if (!is_intact(worker, use->file, &tile_end)) {
             fail_rows(worker, use);
-            now = stki_now_ns();
+            stki_worker_time(worker);
         }
     }
     for (int i = 0; i < watch->count; i++) /* after the checks, whose time is limited: closing files does not count */
