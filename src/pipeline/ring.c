@@ -6,13 +6,15 @@
 #include <assert.h>
 #include <limits.h>
 
-enum { CLEAR_POLL_NS = 100000 };
+enum {
+    CLEAR_POLL_NS = 100000,
+    APART = 128 /* alignment of what different threads write: two cache lines, which some processors fetch together */
+};
 
 struct stki_ring {
     /* constant after create */
     stki_ring_work work;
     int slot_count;
-    stki_ring_slot **slots;
     int64_t end;
 
     stki_ring_help help; /* may == NULL: the consumer never helps */
@@ -21,14 +23,19 @@ struct stki_ring {
     _Atomic int64_t generation; /* incremented by every restart */
     _Atomic bool stopping;
 
-    char apart[128];      /* the members above are read for every tile, those below are written for many */
-    stki_counter tile_ns; /* running mean of the time per tile; 0: unknown */
-
-    char apart_too[64];
-    stki_mutex lock; /* guards everything below */
-    stki_cond work_cond, ready_cond, park_cond;
-    stki_ring_slot **inflight; /* inflight[step % slot_count] for steps in [next_deliver, next_open) */
-    stki_ring_slot *free_list; /* LIFO: the most recently used slot is probably still cached */
+    /* The members above are read for every tile, those below are written for many. */
+    _Alignas(APART) stki_counter tile_ns; /* running mean of the time per tile; 0: unknown */
+    _Alignas(APART) stki_mutex lock;      /* guards everything below */
+    /* What threads look for is kept here, because the slots themselves are cached by the processors that use them. */
+    struct step {
+        stki_ring_slot *slot;
+        bool ready;
+    } * inflight; /* inflight[step % slot_count] for steps in [next_deliver, next_open) */
+    struct free_slot {
+        stki_ring_slot *slot;
+        int opener;
+    } * free_slots; /* the last one was used most recently and is probably still cached */
+    int free_count, leased;
     int64_t next_open, next_deliver;
     int working, sleeping_workers, parked_workers; /* numbers of workers in three states; each is in exactly one */
     bool consumer_waits, finishing;
@@ -43,34 +50,30 @@ struct stki_ring {
         pthread_t thread;
         int64_t since_ns, cpu_ns; /* time, and the consumer's CPU time, at the last measurement */
     } consumer;
+
+    stki_cond work_cond, ready_cond, park_cond; /* last, so that what every batch changes is on few cache lines */
 };
 
 stk_status stki_ring_create(stki_ring_slot *const *slots, int slot_count, int64_t end, const stki_ring_work *work,
                             stki_ring **out, stk_error *err)
 {
-    stki_ring *ring = stki_zalloc(sizeof *ring);
+    stki_ring *ring = stki_block_alloc(NULL, sizeof *ring, APART);
 
     if (!ring)
         return stki_fail_memory(err, sizeof *ring, "the ring");
+    *ring = (stki_ring){.work = *work, .slot_count = slot_count, .end = end};
     stki_mutex_init(&ring->lock);
     stki_cond_init(&ring->work_cond);
     stki_cond_init(&ring->ready_cond);
     stki_cond_init(&ring->park_cond);
-    ring->work = *work;
-    ring->slot_count = slot_count;
-    ring->end = end;
-    ring->slots = stki_zalloc_array(slot_count, sizeof *ring->slots);
     ring->inflight = stki_zalloc_array(slot_count, sizeof *ring->inflight);
-    if (!ring->slots || !ring->inflight) {
+    ring->free_slots = stki_zalloc_array(slot_count, sizeof *ring->free_slots);
+    if (!ring->inflight || !ring->free_slots) {
         stki_ring_destroy(ring);
-        return stki_fail_memory(err, slot_count * (int64_t)sizeof *ring->slots, "the ring's slots");
+        return stki_fail_memory(err, slot_count * (int64_t)sizeof *ring->inflight, "the ring's slots");
     }
-    for (int i = slot_count - 1; i >= 0; i--) {
-        ring->slots[i] = slots[i];
-        slots[i]->state = STKI_SLOT_FREE;
-        slots[i]->next_free = ring->free_list;
-        ring->free_list = slots[i];
-    }
+    for (int i = slot_count - 1; i >= 0; i--)
+        ring->free_slots[ring->free_count++] = (struct free_slot){slots[i], -1};
     *out = ring;
     return STK_OK;
 }
@@ -83,9 +86,9 @@ void stki_ring_destroy(stki_ring *ring)
     stki_cond_fini(&ring->ready_cond);
     stki_cond_fini(&ring->work_cond);
     stki_mutex_fini(&ring->lock);
-    stki_free(ring->slots);
     stki_free(ring->inflight);
-    stki_free(ring);
+    stki_free(ring->free_slots);
+    stki_block_free(NULL, ring, sizeof *ring, APART);
 }
 
 void stki_ring_let_help(stki_ring *ring, const stki_ring_help *help)
@@ -129,7 +132,7 @@ static void rest(stki_ring *ring, int *resting, stki_cond *cond, stki_counter *n
     stki_wait(cond, &ring->lock, deadline_ns);
     --*resting;
     ring->working++;
-    stki_count(ns, stki_now_ns() - before);
+    stki_count_own(ns, stki_now_ns() - before);
 }
 
 /* Called when the consumer has to wait: measures how much CPU time it has used since the last call. */
@@ -198,12 +201,16 @@ static void open_phase(stki_ring *ring, stki_ring_slot *slot, int64_t tiles)
     wake(parked);
 }
 
+static struct step *step_at(const stki_ring *ring, int64_t step)
+{
+    return &ring->inflight[step % ring->slot_count];
+}
+
 /* Called under the lock. Returns the condition to signal. */
 static stki_cond *set_free(stki_ring *ring, stki_ring_slot *slot)
 {
-    slot->state = STKI_SLOT_FREE;
-    slot->next_free = ring->free_list;
-    ring->free_list = slot;
+    assert(ring->free_count < ring->slot_count);
+    ring->free_slots[ring->free_count++] = (struct free_slot){slot, slot->opener};
     return !ring->finishing && ring->next_open < ring->end ? whom_to_wake(ring) : NULL;
 }
 
@@ -214,7 +221,7 @@ static void publish(stki_ring *ring, stki_ring_slot *slot)
     stki_cond *whom = NULL;
 
     if (slot->generation == ring->generation) {
-        slot->state = STKI_SLOT_READY;
+        step_at(ring, slot->step)->ready = true;
         if (ring->consumer_waits && slot->step == ring->next_deliver)
             whom = &ring->ready_cond;
     } else {
@@ -287,7 +294,7 @@ static bool run_tile(stki_ring *ring, stki_ring_slot *slot, int64_t tile, int wo
     bool complete = false;
 
     ring->work.tile(ring->work.context, slot, tile, worker);
-    stki_count(&clocks->tiles, 1);
+    stki_count_own(&clocks->tiles, 1);
     if (atomic_fetch_sub_explicit(&slot->tiles_pending, 1, memory_order_acq_rel) == 1)
         complete = advance(ring, slot, worker);
     if (before)
@@ -299,34 +306,51 @@ static bool run_tile(stki_ring *ring, stki_ring_slot *slot, int64_t tile, int wo
 static stki_ring_slot *slot_with_work(stki_ring *ring)
 {
     for (int64_t step = ring->next_deliver; step < ring->next_open; step++) {
-        stki_ring_slot *slot = ring->inflight[step % ring->slot_count];
-        if (slot->state == STKI_SLOT_FILLING && atomic_load_explicit(&slot->tiles_left, memory_order_relaxed) > 0)
-            return slot;
+        const struct step *at = step_at(ring, step);
+        if (!at->ready && atomic_load_explicit(&at->slot->tiles_left, memory_order_relaxed) > 0)
+            return at->slot;
     }
     return NULL;
 }
 
-/* Under the lock: takes the first clear free slot for the next step. NULL: there is none. */
-static stki_ring_slot *take_free(stki_ring *ring)
+/* The number of the clear free slot that was used most recently, preferably by this worker, whose processor then still
+ * has it cached. -1: there is none. */
+static int choose_free(const stki_ring *ring, int worker)
 {
-    stki_ring_slot **from = &ring->free_list, *slot;
+    int chosen = -1;
+
+    for (int i = ring->free_count - 1; i >= 0; i--) {
+        if (ring->work.is_clear && !ring->work.is_clear(ring->free_slots[i].slot))
+            continue;
+        if (ring->free_slots[i].opener == worker)
+            return i;
+        chosen = chosen < 0 ? i : chosen;
+    }
+    return chosen;
+}
+
+/* Under the lock: takes a clear free slot for the next step. NULL: there is none. */
+static stki_ring_slot *take_free(stki_ring *ring, int worker)
+{
+    stki_ring_slot *slot;
+    int chosen;
 
     ring->is_blocked = false;
-    if (!ring->free_list || ring->finishing || ring->next_open >= ring->end)
+    if (ring->free_count == 0 || ring->finishing || ring->next_open >= ring->end)
         return NULL;
-    while (ring->work.is_clear && *from && !ring->work.is_clear(*from))
-        from = &(*from)->next_free;
-    slot = *from;
-    ring->is_blocked = !slot;
-    if (!slot)
+    chosen = choose_free(ring, worker);
+    ring->is_blocked = chosen < 0;
+    if (chosen < 0)
         return NULL;
-    *from = slot->next_free;
-    assert(slot->state == STKI_SLOT_FREE);
-    slot->state = STKI_SLOT_FILLING;
+    slot = ring->free_slots[chosen].slot;
+    ring->free_count--;
+    for (int i = chosen; i < ring->free_count; i++)
+        ring->free_slots[i] = ring->free_slots[i + 1];
+    slot->opener = worker;
     slot->step = ring->next_open;
     slot->generation = ring->generation;
     slot->phase = 0;
-    ring->inflight[ring->next_open % ring->slot_count] = slot;
+    *step_at(ring, ring->next_open) = (struct step){slot, false};
     ring->next_open++;
     return slot;
 }
@@ -344,7 +368,7 @@ static bool begin(stki_ring *ring, stki_ring_slot *slot, int worker)
 
 /* Under the lock: finds a slot with unclaimed tiles, or a new one; waits if there is neither. False: the ring has been
  * stopped. */
-static bool find_work(stki_ring *ring, stki_ring_slot **slot, bool *fresh, stki_ring_clocks *clocks)
+static bool find_work(stki_ring *ring, int worker, stki_ring_slot **slot, bool *fresh, stki_ring_clocks *clocks)
 {
     while (!ring->stopping) {
         bool polls;
@@ -358,14 +382,14 @@ static bool find_work(stki_ring *ring, stki_ring_slot **slot, bool *fresh, stki_
         look_for_consumer(ring);
         if ((*slot = slot_with_work(ring)) != NULL)
             return true;
-        *fresh = (*slot = take_free(ring)) != NULL;
+        *fresh = (*slot = take_free(ring, worker)) != NULL;
         if (*fresh)
             return true;
         polls = ring->is_blocked && !ring->is_polled; /* one polling worker is enough */
         ring->is_polled |= polls;
         /* If there are clear slots, all steps have been opened and their tiles claimed. */
         rest(ring, &ring->sleeping_workers, &ring->work_cond,
-             ring->free_list && !ring->is_blocked ? &clocks->wait_work_ns : &clocks->wait_slot_ns,
+             ring->free_count > 0 && !ring->is_blocked ? &clocks->wait_work_ns : &clocks->wait_slot_ns,
              polls ? stki_now_ns() + CLEAR_POLL_NS : INT64_MAX);
         ring->is_polled &= !polls;
     }
@@ -390,7 +414,7 @@ void stki_ring_run(stki_ring *ring, int worker, stki_ring_clocks *clocks)
         newcomer = false;
         if (complete)
             publish(ring, slot);
-        if (!find_work(ring, &slot, &fresh, clocks)) {
+        if (!find_work(ring, worker, &slot, &fresh, clocks)) {
             ring->working--;
             stki_unlock(&ring->lock);
             return;
@@ -426,13 +450,13 @@ void stki_ring_run_inline(stki_ring *ring, int worker, stki_ring_clocks *clocks,
         complete = NULL;
         done = ring->stopping || ring->next_deliver >= ring->end;
         if (!done && ring->next_deliver < ring->next_open) {
-            slot = ring->inflight[ring->next_deliver % ring->slot_count];
-            done = slot->state == STKI_SLOT_READY;
+            slot = step_at(ring, ring->next_deliver)->slot;
+            done = step_at(ring, ring->next_deliver)->ready;
         } else if (!done) {
-            slot = take_free(ring);
+            slot = take_free(ring, worker);
             fresh = slot != NULL;
             done = !slot;
-            blocked = done && ring->free_list && !ring->finishing;
+            blocked = done && ring->free_count > 0 && !ring->finishing;
         }
         stki_unlock(&ring->lock);
         if (blocked && deadline_ns != INT64_MAX && stki_now_ns() < deadline_ns) { /* no slot is clear yet */
@@ -471,7 +495,7 @@ static bool help(stki_ring *ring, stki_ring_slot **at)
     int64_t tile;
 
     if (!slot && (!ring->help.may_open || ring->help.may_open(ring->work.context, ring->next_open)))
-        fresh = (slot = take_free(ring)) != NULL;
+        fresh = (slot = take_free(ring, ring->help.worker)) != NULL;
     if (!slot)
         return false;
     stki_unlock(&ring->lock);
@@ -498,16 +522,17 @@ static bool tiles_are_short(const stki_ring *ring)
     return ns > 0 && ns < ring->help.longest_ns;
 }
 
-/* Under the lock, which is released during the callback. */
-static bool may_help(stki_ring *ring)
+/* The consumer has to wait, from *since on: returns whether it may help. Called under the lock, which is released
+ * during the callback. */
+static bool may_help(stki_ring *ring, int64_t *since)
 {
     bool may;
 
-    if (!tiles_are_short(ring))
-        return false;
     stki_unlock(&ring->lock);
-    may = ring->help.may(ring->work.context);
+    *since = stki_now_ns();
+    may = tiles_are_short(ring) && ring->help.may(ring->work.context);
     stki_lock(&ring->lock);
+    measure_consumer(ring, *since);
     return may;
 }
 
@@ -516,7 +541,7 @@ static void hand_over_work(stki_ring *ring)
 {
     stki_cond *whom = whom_to_wake(ring);
 
-    if (whom && (slot_with_work(ring) || (ring->free_list && !ring->finishing && ring->next_open < ring->end)))
+    if (whom && (slot_with_work(ring) || (ring->free_count > 0 && !ring->finishing && ring->next_open < ring->end)))
         stki_wake_one(whom);
 }
 
@@ -547,18 +572,13 @@ stk_status stki_ring_next(stki_ring *ring, int64_t deadline_ns, stki_ring_slot *
         ring->away_since = 0;
     }
     for (;;) {
-        stki_ring_slot *slot = NULL;
-
         if (ring->stopping || ring->next_deliver >= ring->end) {
             status = ring->stopping ? STK_E_CLOSED : STK_END;
             break;
         }
-        if (ring->next_deliver < ring->next_open)
-            slot = ring->inflight[ring->next_deliver % ring->slot_count];
-        if (slot && slot->state == STKI_SLOT_READY) {
-            slot->state = STKI_SLOT_LEASED;
-            ring->next_deliver++;
-            *out = slot;
+        if (ring->next_deliver < ring->next_open && step_at(ring, ring->next_deliver)->ready) {
+            *out = step_at(ring, ring->next_deliver++)->slot;
+            ring->leased++;
             break;
         }
         if (helped && deadline_ns != INT64_MAX)
@@ -567,14 +587,11 @@ stk_status stki_ring_next(stki_ring *ring, int64_t deadline_ns, stki_ring_slot *
             status = STK_E_TIMEOUT;
             break;
         }
-        if (!before) {
-            before = stki_now_ns();
-            if (can_help) {
-                measure_consumer(ring, before);
-                helps = may_help(ring);
-                continue;
-            }
+        if (!before && can_help) {
+            helps = may_help(ring, &before);
+            continue;
         }
+        before = before ? before : stki_now_ns();
         if (helps && is_told_to_leave(ring)) {
             timed_out = true;
         } else {
@@ -599,7 +616,8 @@ void stki_ring_release(stki_ring *ring, stki_ring_slot *slot)
     stki_cond *worker;
 
     stki_lock(&ring->lock);
-    assert(slot->state == STKI_SLOT_LEASED);
+    assert(ring->leased > 0);
+    ring->leased--;
     worker = set_free(ring, slot);
     stki_unlock(&ring->lock);
     wake(worker);
@@ -644,10 +662,10 @@ int64_t stki_ring_restart(stki_ring *ring, int64_t step)
     stki_lock(&ring->lock);
     generation = ++ring->generation;
     for (int64_t opened = ring->next_deliver; opened < ring->next_open; opened++) {
-        stki_ring_slot *slot = ring->inflight[opened % ring->slot_count];
+        const struct step *at = step_at(ring, opened);
 
-        if (slot->state == STKI_SLOT_READY || (slot->state == STKI_SLOT_FILLING && take_back(slot)))
-            (void)set_free(ring, slot);
+        if (at->ready || take_back(at->slot))
+            (void)set_free(ring, at->slot);
     }
     ring->next_open = ring->next_deliver = step;
     ring->finishing = false;
@@ -672,20 +690,10 @@ void stki_ring_look(stki_ring *ring, stki_ring_view *out)
     *out = (stki_ring_view){.slots = ring->slot_count};
     stki_lock(&ring->lock);
     out->next_step = ring->next_deliver;
-    for (int i = 0; i < ring->slot_count; i++)
-        switch (ring->slots[i]->state) {
-        case STKI_SLOT_FREE:
-            out->free++;
-            break;
-        case STKI_SLOT_FILLING:
-            out->filling++;
-            break;
-        case STKI_SLOT_READY:
-            out->ready++;
-            break;
-        case STKI_SLOT_LEASED:
-            out->leased++;
-            break;
-        }
+    out->free = ring->free_count;
+    out->leased = ring->leased;
+    for (int64_t step = ring->next_deliver; step < ring->next_open; step++)
+        out->ready += step_at(ring, step)->ready;
+    out->filling = out->slots - out->free - out->leased - out->ready;
     stki_unlock(&ring->lock);
 }

@@ -29,19 +29,15 @@
 typedef struct stki_ring stki_ring;
 typedef struct stki_ring_slot stki_ring_slot;
 
-enum stki_slot_state { STKI_SLOT_FREE, STKI_SLOT_FILLING, STKI_SLOT_READY, STKI_SLOT_LEASED };
-
 /* Embedded as the first member of the caller's slot. */
 struct stki_ring_slot {
     _Atomic int64_t tiles_left;    /* number of tiles not yet claimed */
     _Atomic int64_t tiles_pending; /* number of tiles not yet finished */
     /* Written by the thread that opens a phase, before its release store; read by claimants. */
     int64_t step, tile_count;
-    int phase;
-    /* Guarded by the ring's lock. */
-    enum stki_slot_state state;
     int64_t generation; /* the ring's generation when the step was opened; steps of an older generation are discarded */
-    stki_ring_slot *next_free;
+    int phase;
+    int opener; /* the worker that opened the step, or will probably open the slot's next one; -1: none yet */
 };
 
 /* One worker's clocks. Only that worker writes them; any thread may read them. */

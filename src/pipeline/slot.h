@@ -33,13 +33,30 @@ enum stki_row_state {
     STKI_ROW_FAILED_WITH_PARTNER /* only the sample it is mixed with failed */
 };
 
-/* A batch is its slot. */
+/* A batch is its slot. The thread that fills the slot and the consumer write to different cache lines. */
 struct stk_batch {
     stki_ring_slot ring; /* must be first: the ring casts to it */
-    stki_core *core;
-    stki_counter holds; /* number of holds: the lease and DLPack exports; at 0 the slot returns to the ring */
+    /* written by the thread that opens or completes the step; read by the lease */
+    int64_t epoch, step, rows, valid;
+    int64_t error_row;             /* -1: none. The lowest row wins, so that the result does not depend on timing. */
+    stki_u128 digest;              /* digest of the rows, if enabled */
+    struct stki_failure *failures; /* by row (failed.h); guarded by error_lock while tiles run */
+    stki_counter failed_rows;
+    int64_t left_out;                      /* number of failed samples that are not in `failures` */
+    uint64_t draw_key;                     /* key of the epoch's random transforms */
+    int64_t first_global_row, global_rows; /* number of row 0 in the global batch, and the size of that batch */
+    bool last_of_epoch;
 
+    char apart[64];
+    stki_counter holds; /* number of holds: the lease and DLPack exports; at 0 the slot returns to the ring */
+    int64_t failed;     /* number of failed samples skipped or replaced; set on delivery */
+    int lease;          /* lease number in the core's progress */
+    _Atomic bool used;  /* the lease has been released in progress */
+    stk_stream *stream; /* on a device: the stream that requested the batch; retained */
+
+    char apart_too[64];
     /* constant after create */
+    stki_core *core;
     const stki_allocator *allocator;
     stki_stream_guards guards; /* in host memory: work queued by users, awaited before the slot is refilled */
     stk_device *pinned;        /* the device that pinned the memory; NULL: from the allocator */
@@ -53,22 +70,7 @@ struct stk_batch {
     stki_position *partners;     /* one per row if rows are mixed, otherwise NULL */
     _Atomic uint8_t *row_failed; /* enum stki_row_state */
 
-    /* written by the thread that opens or completes the step; read by the lease */
-    int64_t epoch, step, rows, valid;
-    uint64_t draw_key;                     /* key of the epoch's random transforms */
-    int64_t first_global_row, global_rows; /* number of row 0 in the global batch, and the size of that batch */
-    bool last_of_epoch;
-    stki_counter failed_rows;
-    stk_stream *stream;            /* on a device: the stream that requested the batch; retained */
-    stki_u128 digest;              /* digest of the rows, if enabled */
-    int lease;                     /* lease number in the core's progress */
-    _Atomic bool used;             /* the lease has been released in progress */
-    int64_t left_out;              /* number of failed samples that are not in `failures` */
-    int64_t failed;                /* number of failed samples skipped or replaced; set on delivery */
-    struct stki_failure *failures; /* by row (failed.h); guarded by error_lock while tiles run */
-
-    stki_mutex error_lock; /* guards the two below (and `failures`) while tiles run */
-    int64_t error_row;     /* -1: none. The lowest row wins, so that the result does not depend on timing. */
+    stki_mutex error_lock; /* guards `error`, `error_row` and `failures` while tiles run */
     stk_error error;
 };
 
