@@ -326,7 +326,7 @@ static void table_of_chunks(void **unused)
                  (long long)cases[i].budget);
         assert_status(stk_loader_open_text(config, NULL, NULL, 0, &loader, &err), cases[i].status);
         if (cases[i].status != STK_OK)
-            assert_says("of indexes of samples");
+            assert_says("for indexes of samples");
         stk_loader_destroy(loader);
     }
 }
