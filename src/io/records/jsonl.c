@@ -10,6 +10,16 @@
 #include <math.h>
 #include <string.h>
 
+static const stki_option jsonl_rows[] = {
+    STKI_STRING(stki_jsonl_options, key, NULL,
+                "The key of the sample's value, a.b for nested objects; by default the name of the field if the first "
+                "record has it, otherwise text",
+                .examples = STKI_EXAMPLES("text", "title")),
+};
+static const stki_option_table jsonl_table = STKI_SOURCE_TABLE("JSON lines", jsonl_rows);
+
+const stki_source_group stki_jsonl_source = {&jsonl_table, sizeof(stki_jsonl_options), NULL, NULL};
+
 static stk_status fail_value(const stki_text_file *text, const stki_jsonl_column *column, int64_t index, int64_t at,
                              const char *found, const char *expected, stk_error *err)
 {

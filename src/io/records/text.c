@@ -87,16 +87,6 @@ static stk_status check_text(const stki_node *map, void *values, stk_error *err)
 
 const stki_source_group stki_text_source = {&text_table, sizeof(text_options), check_text, NULL};
 
-static const stki_option jsonl_rows[] = {
-    STKI_STRING(stki_jsonl_options, key, NULL,
-                "The key of the sample's value, a.b for nested objects; by default the name of the field if the first "
-                "record has it, otherwise text",
-                .examples = STKI_EXAMPLES("text", "title")),
-};
-static const stki_option_table jsonl_table = STKI_SOURCE_TABLE("JSON lines", jsonl_rows);
-
-const stki_source_group stki_jsonl_source = {&jsonl_table, sizeof(stki_jsonl_options), NULL, NULL};
-
 bool stki_text_whole(const stki_reader_opts *opts)
 {
     text_options text;
