@@ -112,7 +112,9 @@ stk_status stki_slot_create(stki_core *core, const stki_slot_layout *layout, stk
         stki_slot_destroy(slot, layout);
         return status;
     }
-    memset(slot->memory, 0, (size_t)layout->bytes); /* touches every page, so that no page faults occur later */
+    /* Touches every page, so that no page faults occur later. A job may be opened without making rows. */
+    if (!core->config->idle || pin || slot->allocator != &stki_huge_pages)
+        memset(slot->memory, 0, (size_t)layout->bytes);
     stki_slot_point(slot, layout);
     *out = slot;
     return STK_OK;
