@@ -163,6 +163,35 @@ static void wrong_ones_are_refused(void **state)
     json_decref(tree);
 }
 
+/* A missing utilization has two reasons: there is no training step, or none after the first was measured. */
+static void missing_steps_are_explained(void **state)
+{
+    static const struct {
+        const char *tree, *text, *message;
+    } cases[] = {
+        {"{\"wait\": {}}", "au>=0.9", "set bench.step"},
+        {"{\"wait\": {}}", "utilization.au>=0.9", "set bench.step"},
+        {"{\"utilization\": {\"required_percent\": 90}}", "au>=0.9", "only one was measured: raise bench.run_time"},
+        {"{\"utilization\": {\"required_percent\": 90}}", "utilization.au>=90%", "only one was measured"},
+        {"{\"utilization\": {\"au\": {\"median\": 0.93}}}", "aux>=0.9", "no such number"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        json_t *tree = json_loads(cases[i].tree, 0, NULL);
+        struct lb_require require;
+        struct lb_scalar found;
+        stk_error err;
+        bool holds;
+
+        assert_int_equal(lb_require_read(cases[i].text, &require, &err), STK_OK);
+        assert_int_equal(lb_require_check(&require, tree, &found, &holds, &err), STK_E_CONFIG);
+        if (!strstr(err.message, cases[i].message))
+            fail_msg("%s: %s", cases[i].text, err.message);
+        json_decref(tree);
+    }
+}
+
 static void all_of_them(void **state)
 {
     struct lb_require each[2];
@@ -190,8 +219,11 @@ static void all_of_them(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_are_found),  cmocka_unit_test(unknown_names_are_suggested),
-        cmocka_unit_test(they_hold_or_not), cmocka_unit_test(wrong_ones_are_refused),
+        cmocka_unit_test(names_are_found),
+        cmocka_unit_test(unknown_names_are_suggested),
+        cmocka_unit_test(they_hold_or_not),
+        cmocka_unit_test(wrong_ones_are_refused),
+        cmocka_unit_test(missing_steps_are_explained),
         cmocka_unit_test(all_of_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -103,6 +103,8 @@ static bool compare(enum lb_relation relation, double found, double wanted)
 }
 
 #define STEP "requires a training step: set bench.step (12ms) or bench.preset (unet3d-h100)"
+#define ONE_STEP \
+    "requires at least two steps, because the first does not count, but only one was measured: raise bench.run_time"
 /* For figures that not every run has: the option that adds them. */
 static const struct {
     const char *part, *need;
@@ -117,9 +119,13 @@ static const struct {
     {"limits.", "is not measured with bench.limit: false"},
 };
 
-/* NULL: all runs have the figure, or none does. */
-static const char *need_of(const char *name)
+/* NULL: all runs have the figure, or none does. `tree`: the result. */
+static const char *need_of(const char *name, const json_t *tree)
 {
+    const json_t *utilization = json_object_get(tree, "utilization"); /* only runs with a step have it */
+
+    if (utilization && (strncmp(name, "au", 2) == 0 || strncmp(name, "utilization.", 12) == 0))
+        return json_object_get(utilization, "au") ? NULL : ONE_STEP;
     for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++)
         if (strncmp(name, needs[i].part, strlen(needs[i].part)) == 0)
             return needs[i].need;
@@ -134,9 +140,9 @@ stk_status lb_require_check(const struct lb_require *require, const json_t *tree
     char kind = ' ';
     stk_error inner;
 
-    if (status != STK_OK && need_of(require->name))
-        return stki_fail(err, status, "--require: %s: the result will not have this number: %s %s", require->text,
-                         require->name, need_of(require->name));
+    if (status != STK_OK && need_of(require->name, tree))
+        return stki_fail(err, status, "--require: %s: the result does not have this number: %s %s", require->text,
+                         require->name, need_of(require->name, tree));
     if (status != STK_OK) {
         inner = *err;
         return stki_fail(err, status, "--require: %s", inner.message);
@@ -163,8 +169,9 @@ static stk_status foresee(const struct lb_require *require, const json_t *own, c
     if (lb_scalar_find(own, require->name, &found, err) == STK_OK ||
         lb_scalar_find(all, require->name, &found, NULL) != STK_OK)
         return lb_require_check(require, own, &found, &holds, err);
-    if (need_of(found.path))
-        return stki_fail(err, STK_E_CONFIG, "--require: %s: %s %s", require->text, found.path, need_of(found.path));
+    if (need_of(found.path, own))
+        return stki_fail(err, STK_E_CONFIG, "--require: %s: %s %s", require->text, found.path,
+                         need_of(found.path, own));
     return lb_require_check(require, all, &found, &holds, err);
 }
 
