@@ -88,7 +88,6 @@ stk_status stki_config_classes(stki_loader_config *config, const stki_node *sour
                                stk_error *err)
 {
     const stki_node *unknown = stki_node_get(source, "unknown_class");
-    char path[256];
     stk_status status = STK_OK;
 
     if (classes->node && stki_node_is_null(classes->node))
@@ -100,8 +99,5 @@ stk_status stki_config_classes(stki_loader_config *config, const stki_node *sour
         status = stki_fail_key(
             err, unknown,
             "has no effect without classes, which is a list of names, {from: PATH}, or sorted (all names that occur)");
-    if (status == STK_OK && stki_node_get(source, "labels"))
-        stki_config_note(config, "%s: labels is now called classes",
-                         stki_node_path(stki_node_get(source, "labels"), path, sizeof path));
     return status;
 }

@@ -108,7 +108,6 @@ static const stki_option source_rows[] = {
         "over all files and data sets of the field: a list of names, a file with one name per line, sorted (all names "
         "that occur, in bytewise order; the default for class folders), or {from: PATH}",
         .flags = STKI_BY_VALUE, .inner = &stki_classes_table, .examples = STKI_EXAMPLES("sorted", "[dog, cat]")),
-    STKI_ALIAS(labels, classes, STKI_OPT_NODE, "The earlier name of classes"),
     STKI_INT_WORDS(source_options, unknown_class, error, -MOST, MOST, unknown_words, STKI_UNKNOWN_ERROR, "",
                    "What to do with a sample whose class is not in classes: report an error, skip the sample, or "
                    "deliver this number",
@@ -249,11 +248,7 @@ static stk_status check_together(const stki_node *map, stk_error *err)
                                            {"documents", "classes"},
                                            {"pack", "classes"},
                                            {"sample_per_file", "classes"},
-                                           {"files", "classes"},
-                                           {"documents", "labels"},
-                                           {"pack", "labels"},
-                                           {"sample_per_file", "labels"},
-                                           {"files", "labels"}};
+                                           {"files", "classes"}};
 
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
         const stki_node *one = stki_node_get(map, pairs[i][0]), *other = stki_node_get(map, pairs[i][1]);

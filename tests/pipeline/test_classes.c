@@ -268,19 +268,6 @@ static void test_given(void **state)
           "bee cat, big dog", 0);
 }
 
-static void test_old_word(void **state)
-{
-    stk_loader *loader =
-        open_loader("dataset: {fields: {label: {path: @a.csv, source: {name: class, labels: sorted}}}}");
-
-    (void)state;
-    assert_int_equal(stk_loader_note_count(loader), 1);
-    assert_non_null(strstr(stk_loader_note(loader, 0), "classes"));
-    CHECK(loader, "cat, big dog", 1, 0, 1);
-    refused(STK_E_CONFIG, "labels", "classes",
-            "dataset: {fields: {label: {path: @a.csv, source: {name: class, labels: sorted, classes: sorted}}}}");
-}
-
 /* Numbers are not renumbered, neither next to names nor without them. */
 static void test_numbers(void **state)
 {
@@ -749,12 +736,15 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_folders),   cmocka_unit_test(test_fields_apart),   cmocka_unit_test(test_texts),
-        cmocka_unit_test(test_given),     cmocka_unit_test(test_old_word),       cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_unknown),   cmocka_unit_test(test_dtypes),         cmocka_unit_test(test_skip_everywhere),
-        cmocka_unit_test(test_refused),   cmocka_unit_test(test_skip_and_split), cmocka_unit_test(test_resume),
-        cmocka_unit_test(test_jobs),      cmocka_unit_test(test_jobs_of_fields), cmocka_unit_test(test_told),
-        cmocka_unit_test(test_c_options), cmocka_unit_test(test_budget),         cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_folders),        cmocka_unit_test(test_fields_apart),
+        cmocka_unit_test(test_texts),          cmocka_unit_test(test_given),
+        cmocka_unit_test(test_numbers),        cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_dtypes),         cmocka_unit_test(test_skip_everywhere),
+        cmocka_unit_test(test_refused),        cmocka_unit_test(test_skip_and_split),
+        cmocka_unit_test(test_resume),         cmocka_unit_test(test_jobs),
+        cmocka_unit_test(test_jobs_of_fields), cmocka_unit_test(test_told),
+        cmocka_unit_test(test_c_options),      cmocka_unit_test(test_budget),
+        cmocka_unit_test(test_no_memory),
     };
 
     return cmocka_run_group_tests(tests, make_data, NULL);
