@@ -4,9 +4,6 @@ digits=$SOURCE/configs/digits.yaml
 quick="--set bench.run_time=0.05s --set bench.ramp=0 --set bench.repeats=1 --set bench.limit=false"
 checks=0
 
-# begin COMMAND...: runs it in the background, as process $pid; the loader writes its steps to ./log. until_log REGEX
-# [N] waits for N matching lines, so that tests depend on the state of the run and not on times. finish waits for the
-# end, as `run` does.
 fail() {
     echo "FAILED: $*" | tee -a "$failed"
     [ -s err ] && sed 's/^/    err: /' err
@@ -20,7 +17,9 @@ run() {
     code=$?
 }
 
-# code N: the exit status is N.
+# begin COMMAND...: runs it in the background, as process $pid; the loader writes its steps to ./log. until_log REGEX
+# [N] waits for N matching lines, so that tests depend on the state of the run and not on times. finish waits for the
+# end, as `run` does.
 begin() {
     echo "\$ $(basename "$1") ${*:2} &"
     rm -f log # from an earlier run
@@ -42,13 +41,13 @@ finish() {
     grep -v '^stoker: ring: ' log >err
 }
 
-# out REGEX, err REGEX: a line of the output or of the messages matches.
+# code N: the exit status is N.
 code() {
     checks=$((checks + 1))
     [ "$code" -eq "$1" ] || fail "exit status $code, expected $1"
 }
 
-# no_out, no_err: there is no output, or no message.
+# out REGEX, err REGEX: a line of the output or of the messages matches.
 out() {
     checks=$((checks + 1))
     grep -Eq -- "$1" out || fail "no line of the output matches: $1"
@@ -58,7 +57,7 @@ err() {
     grep -Eq -- "$1" err || fail "no message matches: $1"
 }
 
-# one_message [PROGRAM]: there is exactly one line of messages, which starts with the program's name.
+# no_out, no_err: there is no output, or no message.
 no_out() {
     checks=$((checks + 1))
     [ ! -s out ] || fail "there should be no output"
@@ -68,13 +67,13 @@ no_err() {
     [ ! -s err ] || fail "there should be no message"
 }
 
-# json EXPRESSION...: each Python expression is true; `j` is the output, parsed.
+# one_message [PROGRAM]: there is exactly one line of messages, which starts with the program's name.
 one_message() {
     checks=$((checks + 1))
     { [ "$(wc -l <err)" -eq 1 ] && grep -q "^${1:-loadbench}: " err; } || fail "expected one message of ${1:-loadbench}"
 }
 
-# json EXPRESSION...: each true for the output, which is `j` in Python.
+# json EXPRESSION...: each Python expression is true; `j` is the output, parsed.
 json() {
     checks=$((checks + $#))
     python3 - "$@" 2>>err <<'P' || fail "not true of the JSON, see err"
