@@ -4,7 +4,7 @@
 #include "source_opts.h"
 #include "tar.h"
 
-/* Corrects the checksum of each block that has the end of one in its place. */
+/* Corrects the checksum of each block that has a 0 where a header's checksum ends. */
 static void put_sums_right(uint8_t *data, size_t size)
 {
     for (size_t at = 0; at + STKI_TAR_BLOCK <= size; at += STKI_TAR_BLOCK) {

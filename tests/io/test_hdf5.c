@@ -1,5 +1,5 @@
-/* Tests of HDF5 data sets as arrays and as samples. Rows H01 … are those of known-faults, with the public report next
- * to each. The expected values are those that libhdf5 reads. */
+/* Tests of HDF5 data sets as arrays and as samples. Rows H01 … are public faults of other readers, with the
+ * report next to each. The expected values are those that libhdf5 reads. */
 #include "allocate.h"
 #include "cmocka_all.h"
 #include "container.h"

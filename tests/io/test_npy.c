@@ -1,5 +1,5 @@
-/* Tests of .npy files as samples and as whole arrays. Rows N01 … N28 are those of known-faults, with the public report
- * next to each. */
+/* Tests of .npy files as samples and as whole arrays. Rows N01 … N28 are public faults of other readers, with
+ * the report next to each. */
 #include "allocate.h"
 #include "faults.h"
 #include "file.h"
@@ -325,7 +325,8 @@ static void test_n18_cut(void **state)
     (void)state;
     stkt_write_npy(path, "<f4", "False", "(128, 64)", 64, data, sizeof data);
     assert_int_equal(truncate(path, (128 + 32768) / 2), 0);
-    refused(path, STK_E_TRUNCATED, "offset 128: the data is truncated: found 16320 bytes, expected 32768 bytes of float32");
+    refused(path, STK_E_TRUNCATED,
+            "offset 128: the data is truncated: found 16320 bytes, expected 32768 bytes of float32");
 }
 
 /* Row N19 (numpy/numpy#12300): the header's count is compared with the size of the file. */

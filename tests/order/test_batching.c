@@ -94,7 +94,7 @@ static int64_t steps_of(int64_t n, int64_t batch, int64_t world_size, enum stki_
     return stki_batching_steps(&(stki_batching){n, batch, 0, world_size, last});
 }
 
-/* Row R11 of known-faults (google/grain#1129): the number of dropped samples depends only on the batch size. */
+/* Row R11 (google/grain#1129): the number of dropped samples depends only on the batch size. */
 static void eleven_samples_drop(void **state)
 {
     (void)state;

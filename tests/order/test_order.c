@@ -70,7 +70,7 @@ static void known_tables(void **state)
     assert_int_equal(thousand[999], 445);
 }
 
-/* Row P09 of known-faults: 4096 samples in sequence, and the other fields of a position. */
+/* Row P09: 4096 samples in sequence, and the other fields of a position. */
 static void sequential(void **state)
 {
     stki_order *order = make(STKI_ORDER_SEQUENTIAL, 4096, 5);

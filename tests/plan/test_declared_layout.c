@@ -1,5 +1,5 @@
-/* Row S02 of known-faults (pytorch/pytorch#24090): an image of one pixel is both NCHW and NHWC, so its strides do not
- * determine the layout. The declared layouts must determine the shape of the batch. */
+/* Row S02 (pytorch/pytorch#24090): an image of one pixel is both NCHW and NHWC, so its strides do not determine the
+ * layout. The declared layouts must determine the shape of the batch. */
 #include "loader_test.h"
 
 static void batch_has(const char *source, const char *shape, const char *layout, const int64_t *expected)

@@ -10,7 +10,6 @@
         .fail_at = -1, .status = STK_E_IO, .fail_from_read = -1, .slow_at = -1 \
     }
 
-/* Opening takes ownership of the inner reader, even if it fails. */
 typedef struct stki_faulty_opts {
     int64_t fail_at; /* this record fails with `status`; -1: none */
     stk_status status;
@@ -19,6 +18,7 @@ typedef struct stki_faulty_opts {
     int64_t all_slow_ns;
 } stki_faulty_opts;
 
+/* Takes ownership of `inner`, even if it fails. */
 stk_status stki_faulty_open(stki_reader *inner, const stki_faulty_opts *opts, stki_reader **out, stk_error *err);
 /* Ends a read that sleeps without a limit; it succeeds. */
 void stki_faulty_wake(stki_reader *reader);

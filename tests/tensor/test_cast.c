@@ -144,7 +144,7 @@ static void encodes_to_nearest_even(void **state)
         check_encode((uint32_t)stkt_random(&random));
 }
 
-/* Rows Q06, Q07, Q08, Q09, Q11 of known-faults. */
+/* Rows Q06, Q07, Q08, Q09, Q11. */
 static void known_faults(void **state)
 {
     int32_t twice = 0x01010001;

@@ -1,6 +1,5 @@
-/* Tests of conversions with results that are written as numbers: rows Q02 to Q11 of known-faults, ties, limits, and
- * independence of the program's rounding mode. Each value is repeated, so that it is in whole vectors and in the
- * remainder. */
+/* Tests of conversions with results that are written as numbers: rows Q02 to Q11, ties, limits, and independence of the
+ * program's rounding mode. Each value is repeated, so that it is in whole vectors and in the remainder. */
 #include "convert.h"
 #include <fenv.h>
 #include <math.h>

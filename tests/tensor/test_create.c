@@ -272,7 +272,7 @@ static void layouts(void **state)
     assert_int_equal(stk_tensor_clone_as(&fortran, STK_LAYOUT_CHANNELS_LAST, &clone, NULL), STK_E_BAD_DIM);
     assert_int_equal(stk_tensor_contiguous_as(&fortran, STK_LAYOUT_KEEP, &clone, NULL), STK_E_BAD_ARG);
     assert_int_equal(stk_tensor_empty_as(STK_F32, STK_SHAPE(2), STK_LAYOUT_KEEP, NULL, &clone, NULL), STK_E_BAD_ARG);
-    /* Row S02 of known-faults: with shape N, C, 1, 1 both layouts apply; the requested one must be kept. */
+    /* Row S02: with shape N, C, 1, 1 both layouts apply; the requested one must be kept. */
     assert_int_equal(stk_tensor_empty_as(STK_F32, STK_SHAPE(2, 3, 1, 1), STK_LAYOUT_CHANNELS_LAST, NULL, &last, NULL),
                      STK_OK);
     assert_true(stk_tensor_is_contiguous(&last) && stk_tensor_is_channels_last(&last));

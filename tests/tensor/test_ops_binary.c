@@ -139,7 +139,7 @@ static void test_bool_bytes(void **unused)
 
 /* ---- rejected arguments ---- */
 
-/* Row N28 of known-faults (pytorch/pytorch#35151): an in-place operation on read-only memory. */
+/* Row N28 (pytorch/pytorch#35151): an in-place operation on read-only memory. */
 static void test_read_only(void **unused)
 {
     stk_tensor a = FLOATS(1, 2, 3), out, view;

@@ -1,5 +1,5 @@
-/* Tests of quantized tensors: whole tensors with any strides against single elements, known-faults, rejected arguments,
- * layouts, other devices and failing allocations. */
+/* Tests of quantized tensors: whole tensors with any strides against single elements, public faults of other libraries,
+ * rejected arguments, layouts, other devices and failing allocations. */
 #include "allocate.h"
 #include "device_table.h"
 #include "faults.h"
@@ -69,7 +69,7 @@ static void quantizes_to(double scale, int64_t zero_point, stk_qdtype qdtype, in
     stk_tensor_release(&source);
 }
 
-/* Row Q02 of known-faults (apache/tvm#9558): values are clamped before they are converted. */
+/* Row Q02 (apache/tvm#9558): values are clamped before they are converted. */
 static void test_q02_extremes_saturate(void **unused)
 {
     const float values[] = {NAN, INFINITY, -INFINITY, 1e20f, -1e20f};

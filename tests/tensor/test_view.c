@@ -332,7 +332,7 @@ static void strides_that_do_not_matter(void **state)
     stk_tensor_release(&scalar);
 }
 
-/* Rows S01 and S03 of known-faults: odd strides on axes of length 1. */
+/* Rows S01 and S03: odd strides on axes of length 1. */
 static void size_one_axes_do_not_count(void **state)
 {
     stk_tensor image, permuted, first, again, copy, flipped;
