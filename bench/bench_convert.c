@@ -9,7 +9,7 @@
  * w1    the same with images of 3,072 bytes
  * w3    the same with f32 rows of 2,048 bytes
  * auto  rings of several sizes, filled and read alternately by one thread, with both kinds of stores: finds the size at
- *       which `stores: auto` should switch
+ *       which STKI_STORES_AUTO should switch
  *
  * Files are created in DIR (by default the working directory), mapped, and unlinked immediately. Each output line has
  * the group, the variant, the number of threads, rows/s, and bytes read and written per second. */

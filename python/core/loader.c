@@ -583,7 +583,9 @@ static PyMethodDef methods[] = {
     {"seek", (PyCFunction)(void (*)(void))seek, METH_VARARGS | METH_KEYWORDS,
      "seek(epoch, step=0)\n--\n\nGoes to a step of an epoch; prefetched batches are dropped."},
     {"cancel", cancel, METH_NOARGS,
-     "cancel()\n--\n\nMakes a waiting next raise an exception. For use by other threads and signal handlers."},
+     "cancel()\n--\n\nAsks the loader to stop: next, also one that is waiting, raises an exception. For use by other "
+     "threads and "
+     "signal handlers."},
     {"close", close_it, METH_NOARGS,
      "close()\n--\n\nStops the workers. Existing batches and tensors stay valid. May be called repeatedly."},
     {"__reduce_ex__", refuse_copies, METH_VARARGS, NULL},

@@ -74,7 +74,7 @@ static stk_status collect(const struct codec_ask *ask, const stki_hdf5_chunks *c
     stk_status status;
 
     if (chunks->table.count == 0) {
-        snprintf(out->missing, sizeof out->missing, "%.180s: the file contains none of its chunks", path);
+        snprintf(out->missing, sizeof out->missing, "%.180s: no chunk of the data set was written", path);
         return STK_OK;
     }
     status = stki_file_open(path, STKI_ACCESS_PREAD, STKI_PATTERN_RANDOM, &file, err);

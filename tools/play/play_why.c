@@ -122,8 +122,7 @@ void pl_why_broadcast(int a_ndim, const int64_t *a, int b_ndim, const int64_t *b
             continue;
         snprintf(out, (size_t)size,
                  "Shapes are aligned from the right. In each axis, the sizes must be equal, or one of them must be 1. "
-                 "In axis -%d, "
-                 "they are %" PRId64 " and %" PRId64 ".",
+                 "In axis -%d, they are %" PRId64 " and %" PRId64 ".",
                  i, left, right);
         return;
     }
@@ -192,7 +191,7 @@ void pl_why_index(int64_t length, char *out, int size)
     else
         snprintf(out, (size_t)size,
                  "Indices of this axis are 0 to %" PRId64 ", or -1 to -%" PRId64
-                 " from the end. A slice may extend beyond the end; select and narrow may not.",
+                 " from the end. A slice may extend beyond the end; an index and narrow may not.",
                  length - 1, length);
 }
 
@@ -202,8 +201,8 @@ void pl_why_in_place(const stk_tensor *tensor, stk_status status, char *out, int
         snprintf(
             out, (size_t)size,
             "An in-place operation writes each element once. If two indices refer to the same cell (stride 0), or the "
-            "other "
-            "operand is a different view of the same cells, the result would depend on the order. Use clone first.");
+            "other operand is a different view of the same cells, the result would depend on the order. Use clone "
+            "first.");
     else if (status == STK_E_BAD_DTYPE)
         snprintf(out, (size_t)size,
                  "The result has a higher category than %s (bool < integer < real), so it cannot be stored in place: "

@@ -1,6 +1,6 @@
 /* stoker_prep_show.c: see stoker_prep_show.h. The library reports totals. Rates are those of the last seconds: a
  * ring buffer of samples is kept, and the newest sample is compared with the oldest. The remaining time is estimated
- * from the mean of that rate and the rate of the whole phase. */
+ * from the mean of that rate, once it is known, and the rate of the whole phase. */
 #include "stoker_prep_show.h"
 #include "clock.h"
 #include "live_line.h"

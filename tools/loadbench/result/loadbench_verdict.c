@@ -125,8 +125,7 @@ static void judge_inline(const struct lb_shares *shares, struct lb_verdict *out)
         out->confidence = ahead(own, share);
         SAY(out,
             "Bottleneck: the consumer. Its thread, which also does the loader's work, spends %.0f %% of its time on "
-            "its "
-            "own work.",
+            "its own work.",
             100 * own);
         return;
     }
