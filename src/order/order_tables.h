@@ -48,7 +48,8 @@ typedef struct stki_tables {
 void stki_tables_init(stki_tables *tables, stki_table_build *build, void *context);
 void stki_tables_fini(stki_tables *tables);
 
-/* Returns the number of the table of `key`, which does not change until stki_tables_release. Release it soon. */
+/* Returns the number of the table of `key`, which does not change until stki_tables_release. Release it soon, in the
+ * same thread, because each thread counts in its own group. */
 int stki_tables_acquire(stki_tables *tables, uint64_t key);
 void stki_tables_release(stki_tables *tables, int number);
 /* Whether the table of `key` is complete, that is, stki_tables_acquire would not block. */

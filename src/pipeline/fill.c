@@ -4,7 +4,6 @@
  * rest of the tile continues, the slot keeps the error of its lowest row, and the consumer gets the error in place of
  * that batch. */
 #include "advise.h"
-#include "clock.h"
 #include "failed.h"
 #include "log.h"
 #include "partners.h"
@@ -39,7 +38,7 @@ static int64_t begin(void *context, stki_ring_slot *slot, int number)
     stki_core *core = context;
     stki_worker *worker = &core->workers[number];
     stk_batch *batch = batch_of(slot);
-    int64_t before = stki_worker_time(worker), advised;
+    int64_t before = stki_worker_time(worker);
     stki_batch_rows rows;
     stk_error error;
     stk_status status = STK_OK;
@@ -89,10 +88,9 @@ static int64_t begin(void *context, stki_ring_slot *slot, int number)
         batch->samples[r] = stki_dataset_sample(core->dataset, batch->indices[r]);
     stki_log(STKI_LOG_ring, "worker %d opens epoch %lld step %lld: %lld rows", number, (long long)batch->epoch,
              (long long)batch->step, (long long)batch->rows);
-    advised = stki_worker_time(worker);
-    stki_count_own(&worker->order_ns, advised - before);
+    stki_worker_spent(worker, &worker->order_ns);
     stki_advise(core, batch, worker); /* may block on the disk, or on memory for its pages */
-    stki_count_own(&worker->read_ns, stki_worker_time(worker) - advised);
+    stki_worker_spent(worker, &worker->read_ns);
     stki_worker_does(worker, STKI_STAGE_IDLE, NULL, -1, before);
     return core->measures ? (batch->rows + core->rows_per_tile - 1) / core->rows_per_tile : 0;
 }
@@ -114,15 +112,15 @@ static void measure_tile(stki_worker *worker, int64_t tile)
 {
     const stki_core *core = worker->core;
     const stk_batch *batch = worker->batch;
-    int64_t first = tile * core->rows_per_tile, last = first + core->rows_per_tile, before = worker->read_at;
+    int64_t first = tile * core->rows_per_tile, last = first + core->rows_per_tile;
 
     last = last < batch->rows ? last : batch->rows;
     stki_watch_begin(worker, first, last);
     for (int f = 0; f < core->plan_count; f++)
         if (core->plans[f].maker->measure)
             measure_rows(worker, &core->plans[f], first, last);
+    stki_worker_spent(worker, &worker->read_ns);
     stki_watch_end(worker);
-    stki_count_own(&worker->read_ns, stki_worker_time(worker) - before);
 }
 
 /* ---- phase 1: bytes ---- */

@@ -94,9 +94,9 @@ static inline int64_t fill_mapped(stki_worker *worker, const stki_field_plan *pl
     if (n == 0)
         return 0;
     stki_worker_does_mapped(worker, field, batch->samples[row], worker->read_at);
-    stki_paging_begin(&worker->parts, &paging);
+    stki_convert_begin(worker, &paging);
     convert_list(worker, plan, row, n, random);
-    stki_count_convert(worker, &paging);
+    stki_convert_end(worker, &paging);
     return n;
 }
 
@@ -106,7 +106,7 @@ static inline int64_t fill_pinned(stki_worker *worker, const stki_field_plan *pl
                                   const bool random)
 {
     const stk_batch *batch = worker->batch;
-    int64_t first, within, offset = 0, n = 0, began = worker->read_at;
+    int64_t first, within, offset = 0, n = 0;
     int number = stki_field_shard(plan->field, batch->samples[row], &first);
     const stki_reader *reader = plan->field->shards[number];
     stk_storage *kept[MOST_PINNED];
@@ -115,7 +115,7 @@ static inline int64_t fill_pinned(stki_worker *worker, const stki_field_plan *pl
 
     if (!reader->ops->pin)
         return 0;
-    stki_worker_does(worker, STKI_STAGE_READ, reader->path, first, began);
+    stki_worker_does(worker, STKI_STAGE_READ, reader->path, first, worker->read_at);
     for (within = first; row + n < last && n < MOST_PINNED; n++) {
         const char *address;
 
@@ -133,19 +133,18 @@ static inline int64_t fill_pinned(stki_worker *worker, const stki_field_plan *pl
         if (n == 0)
             stki_watch_use(worker, plan, reader, batch->samples[row], NULL);
     }
-    stki_count_own(&worker->read_ns, stki_worker_time(worker) - began);
-    began = worker->read_at;
+    stki_worker_spent(worker, &worker->read_ns);
     if (n == 0 && status != STK_AGAIN) {
         stki_read_fails(worker, reader, first, row, &error);
         return 1;
     }
     if (n == 0)
         return 0;
-    stki_worker_does(worker, STKI_STAGE_CONVERT, reader->path, first, began);
+    stki_worker_does(worker, STKI_STAGE_CONVERT, reader->path, first, worker->read_at);
     convert_list(worker, plan, row, n, random);
     for (int64_t i = 0; i < n; i++)
         stk_storage_release(kept[i]);
-    stki_count_own(&worker->convert_ns, stki_worker_time(worker) - began);
+    stki_worker_spent(worker, &worker->convert_ns);
     return n;
 }
 
@@ -207,8 +206,10 @@ static stk_status make_part(stki_worker *worker, const stki_field_plan *plan, co
         return status;
     status = convert_part(plan, placement, &r, of->to, part, parts, worker, err);
     stki_reading_end(worker, plan, of, &r);
-    if (status == STK_OK && plan->erase.step)
+    if (status == STK_OK && plan->erase.step) {
         stki_erase_row(plan, &of->occasion, of->to);
+        stki_worker_spent(worker, &worker->convert_ns);
+    }
     return status;
 }
 

@@ -58,7 +58,8 @@ static int64_t measure(stki_worker *worker, const stki_field_plan *plan, int64_t
     stk_error error;
     stk_status status;
 
-    stki_worker_does(worker, STKI_STAGE_READ, shard->path, within, stki_worker_time(worker));
+    stki_worker_spent(worker, &worker->read_ns);
+    stki_worker_does(worker, STKI_STAGE_READ, shard->path, within, worker->read_at);
     stki_watch_use(worker, plan, shard, batch->samples[row], NULL);
     status = stki_reader_shape(shard, within, shape, &error);
     if (status == STK_OK && plan->ndim > 1)

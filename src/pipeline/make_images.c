@@ -45,8 +45,10 @@ static stk_status make_resampled(stki_worker *worker, const stki_field_plan *pla
     stk_status status = make_by(NULL, stki_resample_store, worker, plan, of, err);
 
     stki_count_own(&worker->bytes_written, plan->row_bytes);
-    if (status == STK_OK && plan->erase.step)
+    if (status == STK_OK && plan->erase.step) {
         stki_erase_row(plan, &of->occasion, of->to);
+        stki_worker_spent(worker, &worker->convert_ns);
+    }
     return status;
 }
 
@@ -70,7 +72,8 @@ static int64_t measure(stki_worker *worker, const stki_field_plan *plan, int64_t
     stk_error error;
     stk_status status;
 
-    stki_worker_does(worker, STKI_STAGE_READ, shard->path, within, stki_worker_time(worker));
+    stki_worker_spent(worker, &worker->read_ns);
+    stki_worker_does(worker, STKI_STAGE_READ, shard->path, within, worker->read_at);
     stki_watch_use(worker, plan, shard, batch->samples[row], NULL);
     status = stki_resample_measure(plan, &worker->resamplers[plan->number], batch->samples[row], &occasion, shard,
                                    within, shape, &error);

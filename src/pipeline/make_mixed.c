@@ -131,6 +131,7 @@ static void make_mixed(stki_worker *worker, const stki_field_plan *plan, int64_t
         store_mixed(plan, &mixing, b, a, values + plan->row_bytes);
     stki_float_leave(control);
     stki_count_own(&worker->bytes_written, (1 + both) * plan->row_bytes);
+    stki_worker_spent(worker, &worker->convert_ns);
 }
 
 /* Writes the label, the partner's label (the row's own if it is not mixed), and the share of the first. */

@@ -27,6 +27,7 @@ static stk_status make(stki_worker *worker, const stki_field_plan *plan, const s
                             "%s: one_hot: the label", plan->name);
     stki_copy_strided(of->to, plan->dtype, plan->strides, plan->one_hot.on_off, plan->dtype, &none, false, 1, &classes);
     memcpy((char *)of->to + label * size, plan->one_hot.on_off + size, (size_t)size);
+    stki_worker_spent(worker, &worker->convert_ns);
     return STK_OK;
 }
 

@@ -33,11 +33,11 @@ static int64_t convert_window(stki_worker *worker, const stki_field_plan *plan, 
     if (n == 0)
         return 0;
     stki_worker_does_mapped(worker, field, of->index + k * dilation, worker->read_at);
-    stki_paging_begin(&worker->parts, &paging);
+    stki_convert_begin(worker, &paging);
     stki_convert_run_many(convert, (char *)of->to + k * each->row_bytes, each->row_bytes, worker->pointers, n);
     stki_count_own(&worker->bytes_read, n * stki_convert_bytes_read(convert));
     stki_count_own(&worker->bytes_written, n * stki_convert_bytes_written(convert));
-    stki_count_convert(worker, &paging);
+    stki_convert_end(worker, &paging);
     return n;
 }
 

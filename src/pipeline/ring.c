@@ -33,7 +33,7 @@ struct stki_ring {
     } * inflight; /* inflight[step % slot_count] for steps in [next_deliver, next_open) */
     struct free_slot {
         stki_ring_slot *slot;
-        int opener;
+        int opener; /* the worker that opened its last step; -1: none */
     } * free_slots; /* the last one was used most recently and is probably still cached */
     int free_count, leased;
     int64_t next_open, next_deliver;
@@ -320,11 +320,13 @@ static int choose_free(const stki_ring *ring, int worker)
     int chosen = -1;
 
     for (int i = ring->free_count - 1; i >= 0; i--) {
-        if (ring->work.is_clear && !ring->work.is_clear(ring->free_slots[i].slot))
+        const bool own = ring->free_slots[i].opener == worker;
+
+        if ((chosen >= 0 && !own) || (ring->work.is_clear && !ring->work.is_clear(ring->free_slots[i].slot)))
             continue;
-        if (ring->free_slots[i].opener == worker)
+        if (own)
             return i;
-        chosen = chosen < 0 ? i : chosen;
+        chosen = i;
     }
     return chosen;
 }

@@ -37,7 +37,7 @@ struct stki_ring_slot {
     int64_t step, tile_count;
     int64_t generation; /* the ring's generation when the step was opened; steps of an older generation are discarded */
     int phase;
-    int opener; /* the worker that opened the step, or will probably open the slot's next one; -1: none yet */
+    int opener; /* the worker that opened the step */
 };
 
 /* One worker's clocks. Only that worker writes them; any thread may read them. */

@@ -1,6 +1,5 @@
 /* row_maker.c: see row_maker.h. */
 #include "row_maker.h"
-#include "clock.h"
 #include "error.h"
 #include "file.h"
 #include "tensor_internal.h"
@@ -51,7 +50,14 @@ void stki_read_fails(stki_worker *worker, const stki_reader *shard, int64_t with
     stki_row_fails(worker, row, error);
 }
 
-void stki_count_convert(stki_worker *worker, const stki_paging *paging)
+void stki_convert_begin(stki_worker *worker, stki_paging *paging)
+{
+    stki_paging_begin(&worker->parts, paging);
+    if (paging->watched) /* the time that is compared with the CPU time since then begins here too */
+        stki_worker_spent(worker, &worker->convert_ns);
+}
+
+void stki_convert_end(stki_worker *worker, const stki_paging *paging)
 {
     const int64_t began = worker->read_at, ns = stki_worker_time(worker) - began,
                   pages = stki_paging_end(&worker->parts, paging, ns);
@@ -73,11 +79,9 @@ void stki_reading_begin(stki_worker *worker, const stki_field_plan *plan, const 
 stk_status stki_reading_read(stki_worker *worker, stki_reading *r, const stki_want *want, stk_status status,
                              stk_error *err)
 {
-    const int64_t began = worker->read_at;
-
     if (status == STK_OK)
         status = r->shard->ops->read(r->shard, r->within, want, &worker->scratch, &r->sample, err);
-    stki_count_own(&worker->read_ns, stki_worker_time(worker) - began);
+    stki_worker_spent(worker, &worker->read_ns);
     if (status != STK_OK) {
         const stk_status changed = r->shard->file ? stki_reader_intact(r->shard, r->within, err) : STK_OK;
 
@@ -90,9 +94,9 @@ stk_status stki_reading_read(stki_worker *worker, stki_reading *r, const stki_wa
 
 void stki_reading_end(stki_worker *worker, const stki_field_plan *plan, const stki_making_of *of, stki_reading *r)
 {
-    stki_watch_use(worker, plan, r->shard, of->index, &r->sample);
+    stki_convert_end(worker, &r->paging);
+    stki_watch_use(worker, plan, r->shard, of->index, &r->sample); /* may check files, which counts as reading */
     stki_reader_done(r->shard, &r->sample);
-    stki_count_convert(worker, &r->paging);
 }
 
 /* ---- rows ---- */

@@ -80,6 +80,14 @@ static inline int64_t stki_worker_time(stki_worker *worker)
     return worker->read_at = stki_now_ns();
 }
 
+/* Ends a piece of work: adds the time since the last reading of the clock to `ns`, one of the worker's counters. */
+static inline void stki_worker_spent(stki_worker *worker, stki_counter *ns)
+{
+    const int64_t began = worker->read_at;
+
+    stki_count_own(ns, stki_worker_time(worker) - began);
+}
+
 /* The same for converting mapped samples, starting with this sample of the field. */
 void stki_worker_does_mapped(stki_worker *worker, const stki_field *field, int64_t index, int64_t now);
 
@@ -102,7 +110,8 @@ void stki_reading_end(stki_worker *worker, const stki_field_plan *plan, const st
 
 /* Records a read failure for a row. If the file has changed since it was opened, that is the error reported. */
 void stki_read_fails(stki_worker *worker, const stki_reader *shard, int64_t within, int64_t row, stk_error *error);
-/* Accounts for a conversion that has just ended. Time spent on page faults in mapped files counts as reading. */
-void stki_count_convert(stki_worker *worker, const stki_paging *paging);
+/* Before and after a conversion. Time spent on page faults in mapped files counts as reading. */
+void stki_convert_begin(stki_worker *worker, stki_paging *paging);
+void stki_convert_end(stki_worker *worker, const stki_paging *paging);
 
 #endif

@@ -62,8 +62,8 @@ static bool may_ask(const stki_worker *worker)
            watch->spent_ns <= (worker->read_at - worker->core->opened_ns) / 100;
 }
 
-/* tile_end: a time at which the tile had read its last byte; 0: not set yet. A later check, by any thread, covers this
- * tile too. */
+/* tile_end: a time at which the tile had read its last byte; 0: not set yet. A later check, by any thread, that finds
+ * the file unchanged covers this tile too. */
 static bool is_intact(stki_worker *worker, stki_file *file, int64_t *tile_end)
 {
     stki_watch *watch = &worker->watch;
@@ -74,16 +74,19 @@ static bool is_intact(stki_worker *worker, stki_file *file, int64_t *tile_end)
         return false;
     if (!may_ask(worker))
         return true;
-    if (*tile_end == 0)
-        *tile_end = stki_worker_time(worker);
+    if (*tile_end == 0) {
+        stki_worker_spent(worker, &worker->read_ns); /* what was done since the last piece of work belongs to reading */
+        *tile_end = worker->read_at;
+    }
     if (stki_counted(&file->asked_ns) >= *tile_end)
         return true;
     before = worker->read_at;
     watch->asked++;
     intact = stki_file_intact(file, -1, NULL) == STK_OK;
-    stki_count_set(&file->asked_ns, before);
-    watch->spent_ns += stki_worker_time(worker) - before;
-    stki_count_own(&worker->read_ns, worker->read_at - before);
+    if (intact) /* another thread may have looked for a known change before this call found one */
+        stki_count_set(&file->asked_ns, before);
+    stki_worker_spent(worker, &worker->read_ns);
+    watch->spent_ns += worker->read_at - before;
     return intact;
 }
 

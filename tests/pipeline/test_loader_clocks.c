@@ -1,9 +1,13 @@
 /* stki-threads */
 /* Tests of the clocks of workers: the stages of reading have separate clocks, and those of each worker can be read. */
 #include "advise.h"
+#include "file.h"
 #include "hdf5_type.h"
 #include "io_files.h"
+#include "late_rows.h"
 #include "loader_test.h"
+#include "mix.h"
+#include "resample.h"
 #include "thread.h"
 
 static stk_status sleep_a_little(void *context, const stk_transform_call *call, const stk_tensor *in, stk_tensor *out,
@@ -91,6 +95,143 @@ static void advice_is_reading(void **state)
         stk_loader_destroy(loader);
     }
     advice_ns = 0;
+}
+
+/* Slow steps of conversions, and slow checks of files, by --wrap. */
+static int64_t step_ns, check_ns;
+static int views_before_sleep; /* number of calls of stki_resample_view before the one that sleeps 50 ms */
+
+void __real_stki_erase_row(const stki_field_plan *plan, const stki_occasion *occasion, uint8_t *row);
+void __wrap_stki_erase_row(const stki_field_plan *plan, const stki_occasion *occasion, uint8_t *row);
+void __wrap_stki_erase_row(const stki_field_plan *plan, const stki_occasion *occasion, uint8_t *row)
+{
+    stki_sleep_ns(step_ns);
+    __real_stki_erase_row(plan, occasion, row);
+}
+
+stki_mix_fn __real_stki_mix_of(enum stki_isa isa);
+stki_mix_fn __wrap_stki_mix_of(enum stki_isa isa);
+stki_mix_fn __wrap_stki_mix_of(enum stki_isa isa)
+{
+    stki_sleep_ns(step_ns);
+    return __real_stki_mix_of(isa);
+}
+
+stk_status __real_stki_resample_view(const stki_field_plan *plan, stki_resampler *resampler, const stki_reader *shard,
+                                     int64_t within, const stk_tensor *sample, const stk_tensor **out, stk_error *err);
+stk_status __wrap_stki_resample_view(const stki_field_plan *plan, stki_resampler *resampler, const stki_reader *shard,
+                                     int64_t within, const stk_tensor *sample, const stk_tensor **out, stk_error *err);
+stk_status __wrap_stki_resample_view(const stki_field_plan *plan, stki_resampler *resampler, const stki_reader *shard,
+                                     int64_t within, const stk_tensor *sample, const stk_tensor **out, stk_error *err)
+{
+    if (views_before_sleep-- == 0)
+        stki_sleep_ns(50000000);
+    return __real_stki_resample_view(plan, resampler, shard, within, sample, out, err);
+}
+
+static int checks;
+stk_status __real_stki_file_intact(const stki_file *file, int64_t record, stk_error *err);
+stk_status __wrap_stki_file_intact(const stki_file *file, int64_t record, stk_error *err);
+stk_status __wrap_stki_file_intact(const stki_file *file, int64_t record, stk_error *err)
+{
+    checks += check_ns > 0;
+    if (check_ns > 0)
+        stki_sleep_ns(check_ns);
+    return __real_stki_file_intact(file, record, err);
+}
+
+/* Delivers all batches of a loader without workers; returns its statistics, and the time from open to the end. */
+static stk_loader_stats stats_inline(const char *fields, int64_t *wall_ns)
+{
+    stk_loader_stats stats = {.struct_size = sizeof stats};
+    stk_loader *loader = NULL;
+    stk_error err;
+
+    *wall_ns = stki_now_ns();
+    assert_ok(stkt_open(
+        &loader, "{dataset: {fields: {%s}}, loader: {batch_size: 20, num_workers: 0, tile_bytes: 10000000}}", fields));
+    take_all(loader);
+    assert_ok(stk_loader_get_stats(loader, &stats, &err));
+    stk_loader_destroy(loader);
+    *wall_ns = stki_now_ns() - *wall_ns;
+    return stats;
+}
+
+/* 40 rows with 2 ms each, after the samples were converted. */
+static void late_steps_are_converting(void **state)
+{
+    static const char *const fields[] = {
+        "x: {synthetic: {count: 40, shape: [8, 8, 3], dtype: u8}, transforms: [{scale: unit}, {mixup: {p: 1}}]}",
+        "x: {synthetic: {count: 40, shape: [8, 8, 3], dtype: u8}, source: {layout: nhwc}, transforms: [{scale: unit}, "
+        "{random_erasing: 1}]}",
+        "x: {synthetic: {count: 40, shape: [8, 8, 3], dtype: u8}, source: {layout: nhwc}, transforms: [{resize: 4}, "
+        "{scale: unit}, {random_erasing: 1}]}"};
+
+    (void)state;
+    step_ns = 2000000;
+    for (int f = 0; f < 3; f++) {
+        int64_t wall;
+        const stk_loader_stats stats = stats_inline(fields[f], &wall);
+
+        assert_true(stats.convert_ns >= 40 * step_ns);
+        assert_true(stats.order_ns + stats.read_ns + stats.convert_ns <= wall);
+    }
+    step_ns = 0;
+}
+
+/* Rows are measured and then copied; both check the file, and each check counts once. */
+static void checks_are_reading(void **state)
+{
+    const char *path = stkt_path("lists.jsonl");
+    stk_loader_stats stats;
+    char text[40 * 32] = "", field[400];
+    int64_t wall;
+
+    (void)state;
+    for (int i = 0; i < 40; i++)
+        snprintf(text + strlen(text), 32, "{\"x\": [1%s]}\n", i % 2 ? ", 2" : "");
+    stkt_write_file(path, text, strlen(text));
+    snprintf(field, sizeof field, "x: {path: '%s', source: {key: x}}", path);
+    check_ns = 50000000;
+    checks = 0;
+    stats = stats_inline(field, &wall);
+    assert_true(checks >= 4);
+    assert_true(stats.read_ns >= 4 * check_ns);
+    assert_true(stats.order_ns + stats.read_ns + stats.convert_ns <= wall);
+    check_ns = 0;
+}
+
+/* The table of watched files is full when row 64 has been converted. */
+static void a_full_table_of_files_does_not_stop_the_clock(void **state)
+{
+    char field[400];
+
+    (void)state;
+    for (int i = 0; i < 70; i++) {
+        static const unsigned char image[8 * 8 * 3];
+        char name[32];
+
+        snprintf(name, sizeof name, "image%02d.npy", i);
+        stkt_write_npy(stkt_path(name), "|u1", "False", "(8, 8, 3)", 64, image, sizeof image);
+    }
+    snprintf(field, sizeof field,
+             "x: {path: '%s/image*.npy', source: {sample_per_file: true, layout: hwc}, transforms: [{resize: 4}]}",
+             stkt_dir);
+    for (int i = 62; i < 67; i++) {
+        stk_loader_stats stats = {.struct_size = sizeof stats};
+        stk_loader *loader = NULL;
+        stk_error err;
+
+        views_before_sleep = i;
+        assert_ok(stkt_open(&loader,
+                            "{dataset: {fields: {%s}}, loader: {batch_size: 70, num_workers: 0, tile_bytes: 10000000}}",
+                            field));
+        take_all(loader);
+        assert_true(views_before_sleep < 0);
+        assert_ok(stk_loader_get_stats(loader, &stats, &err));
+        assert_true(stats.convert_ns >= 50000000);
+        stk_loader_destroy(loader);
+    }
 }
 
 static void workers_add_up(void **state)
@@ -259,6 +400,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_transform_has_its_own_clock),
         cmocka_unit_test(advice_is_reading),
+        cmocka_unit_test(late_steps_are_converting),
+        cmocka_unit_test(checks_are_reading),
+        cmocka_unit_test(a_full_table_of_files_does_not_stop_the_clock),
         cmocka_unit_test(workers_add_up),
         cmocka_unit_test(chunks_that_are_unpacked_again_are_counted),
         cmocka_unit_test(plain_data_have_no_packed_bytes),

@@ -3,6 +3,7 @@
  * there must be an error that names file and record, and never a signal. */
 #include "file.h"
 #include "io_files.h"
+#include "loader_handle.h"
 #include "loader_test.h"
 #include "says.h"
 #include <signal.h>
@@ -376,6 +377,58 @@ static void a_partner_in_another_file(void **state)
     }
 }
 
+/* Between two steps of a check by the loader's worker, another worker checks x04.npy and finds that it has changed. */
+static const stki_core *checked_core; /* NULL: nothing is done */
+
+bool __real_stki_file_known_changed(const stki_file *file);
+bool __wrap_stki_file_known_changed(const stki_file *file);
+bool __wrap_stki_file_known_changed(const stki_file *file)
+{
+    static stki_worker other;
+    const bool known = __real_stki_file_known_changed(file);
+    const stki_core *core = checked_core;
+    const stki_field_plan *plan = core ? &core->plans[0] : NULL;
+
+    if (core && plan->field->shards[4]->file == file) {
+        checked_core = NULL;
+        other = (stki_worker){.core = (stki_core *)(uintptr_t)core, .batch = core->workers[0].batch};
+        stki_watch_begin(&other, 0, 0);
+        stki_watch_use(&other, plan, plan->field->shards[4], 4 * RECORDS / FILES, NULL);
+        stki_watch_end(&other);
+        assert_true(!known && __real_stki_file_known_changed(file));
+    }
+    return known;
+}
+
+static void two_workers_check_a_file(void **state)
+{
+    assert_int_equal(guard_on(state), 0);
+    for (int i = 3; i < CHANGES; i++) { /* those that raise no signal */
+        stk_loader *loader;
+        stk_batch *batch;
+        stk_error err;
+
+        write_shards(FILES);
+        assert_ok(stkt_open(&loader,
+                            "{dataset: {fields: {x: {path: '%s/x*.npy'}}}, loader: {batch_size: 96, num_workers: 0, "
+                            "num_epochs: 2, tile_bytes: 10000000}}",
+                            stkt_dir));
+        assert_ok(stk_loader_next(loader, &batch, &err));
+        stk_batch_release(batch);
+        changes[i].apply(stkt_path("x04.npy"));
+        checked_core = loader->core;
+        assert_status(stk_loader_next(loader, &batch, &err), changes[i].status);
+        assert_true(!checked_core && stkt_says(err.message, changes[i].says));
+        stk_loader_destroy(loader);
+    }
+    for (int s = 1; s < FILES; s++) {
+        char name[32];
+
+        snprintf(name, sizeof name, "x%02d.npy", s);
+        assert_int_equal(unlink(stkt_path(name)), 0);
+    }
+}
+
 /* With skipped rows, the loader continues to the end with the data that is left. */
 static void the_other_files_go_on(void **state)
 {
@@ -520,6 +573,7 @@ int main(void)
         cmocka_unit_test(rows_in_parts),
         cmocka_unit_test(rows_that_are_made),
         cmocka_unit_test(a_partner_in_another_file),
+        cmocka_unit_test(two_workers_check_a_file),
         cmocka_unit_test(the_other_files_go_on),
         cmocka_unit_test(the_same_with_pread),
         cmocka_unit_test(unwatched_with_pread),
