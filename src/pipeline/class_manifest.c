@@ -66,8 +66,8 @@ static const json_t *field_of_file(const json_t *fields, const char *manifest, c
     return NULL;
 }
 
-/* Looks up the field by the name of the member, then by that of the file, then by that of the loader's field; otherwise
- * uses the only field. NULL: it has no class names. */
+/* Returns the class names of the field with the name of the member, or else of the file, or else of the loader's field,
+ * or else of the only field. NULL: there is no such field, or it has no class names. */
 static const json_t *classes_in(const stki_manifest *list, const char *file, const char *member, const char *name)
 {
     const json_t *fields = json_object_get(list->manifest, "fields"), *field = field_named(fields, member);

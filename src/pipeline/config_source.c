@@ -48,7 +48,8 @@ static const stki_option window_rows[] = {
     STKI_INT(stki_window, dilation, 1, 1, MOST, "samples", "Distance from one sample of a window to the next"),
     STKI_ENUM(stki_window, offsets, fixed, offset_words,
               "Where windows begin: fixed (at multiples of stride), shifted (at multiples of stride from an offset "
-              "that changes per epoch), or random (at random places, drawn for each epoch) (docs/internals/order.md)"),
+              "that changes per epoch), or random (as many as with fixed, at random places that change per epoch) "
+              "(docs/internals/order.md)"),
     STKI_STRING(stki_window, group_by, "files",
                 "Boundaries that windows do not cross: files (folders if each file is a sample), the name of a field "
                 "(files, and changes of that field's value), or none",

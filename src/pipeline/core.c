@@ -550,7 +550,7 @@ static stk_status make_workers(stki_core *core, stk_error *err)
     return STK_OK;
 }
 
-/* Runs the job's `arrange`, then releases the containers. */
+/* Runs the job's `arrange`, then releases the containers, which hold the class names until then. */
 static stk_status arrange(stki_core *core, stk_error *err)
 {
     stki_loader_config *config = core->config;

@@ -173,8 +173,8 @@ static stk_status report_of(const stki_observer *observer, stki_seen **seen, jso
 }
 
 /* Adds the results of the passes before the writing one. If the written rows of a field were counted too, its results
- * are those of the written rows, plus the calibration that quantized them; those of the earlier pass are its key
- * `before`. */
+ * are those of the written rows, plus the calibration that quantized them; those of the earlier pass are stored
+ * under its key `before`. */
 static stk_status add_counted(json_t *counted, json_t *fields, stk_error *err)
 {
     const char *name;

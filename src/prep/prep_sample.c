@@ -5,7 +5,8 @@
  * The size comes from the sink (sink.h), with each row counted many times, so that the fixed part of a file becomes
  * negligible. If the format compresses, samples of each field are compressed to measure the ratio.
  *
- * Very large rows are not made: their size is known without it, and they would take longer than the time given. */
+ * Rows larger than LARGEST_ROW are not made, because they could take longer than the time given: the estimate then has
+ * no sampled rows, and stk_prep_get_plan has the size. */
 #include "allocate.h"
 #include "clock.h"
 #include "error.h"
