@@ -172,6 +172,9 @@ stk_status stki_one_hot_read(stki_one_hot *one_hot, const char *operation, const
     if (strcmp(operation, "label_smoothing") == 0) {
         if (!one_hot->node)
             return stki_fail_node(err, node, "found label_smoothing without one_hot, expected it after one_hot");
+        if (one_hot->smooths)
+            return stki_fail_node(err, node, "found a second label_smoothing, expected at most one");
+        one_hot->smooths = true;
         return number(node, 0, 1, &one_hot->smoothing, err);
     }
     if (one_hot->node)
@@ -179,6 +182,7 @@ stk_status stki_one_hot_read(stki_one_hot *one_hot, const char *operation, const
     if (!classes)
         return stki_fail_node(err, node, "num_classes is missing");
     one_hot->node = node;
+    one_hot->smooths = smoothing != NULL;
     if ((status = stki_node_int(classes, &one_hot->classes, err)) != STK_OK)
         return status;
     if (one_hot->classes < 1 || one_hot->classes > INT64_C(1) << 24)

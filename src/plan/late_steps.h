@@ -38,6 +38,7 @@ typedef struct stki_mix {
 typedef struct stki_one_hot {
     const stki_node *node; /* NULL: not a one-hot field */
     int64_t classes;
+    bool smooths; /* smoothing was given */
     double smoothing;
 } stki_one_hot;
 
