@@ -208,6 +208,7 @@ void stki_file_close(stki_file *file)
         (void)close(file->fd);
         stki_descriptor_kept_no_more(file->optional);
     }
+    stki_file_close(file->beside);
     stki_free(file->from_root);
     stki_free(file->path);
     stki_free(file);

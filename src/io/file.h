@@ -24,8 +24,9 @@ typedef struct stki_file {
     stki_guard *guard; /* guard of the mapping; NULL: none */
     char *from_root;   /* absolute path, since the working directory may change; NULL: unknown */
     bool watched;      /* the file is checked for changes */
-    const struct stki_file
-        *beside; /* a file, such as an index, that is checked for changes together with this one; borrowed; or NULL */
+    /* A file, such as an index, that is checked for changes together with this one; owned; set before this file is used
+     * by other threads. NULL: none. */
+    struct stki_file *beside;
     _Atomic bool changed; /* a change was detected; never reset */
     const char *access;   /* "mmap" or "pread" */
     const char *note;     /* static text: why a requested mmap is not used; or NULL */
@@ -60,8 +61,8 @@ stk_status stki_file_intact_in(const stki_file *file, const stki_range *ranges, 
 stk_status stki_reader_intact(const stki_reader *reader, int64_t index, stk_error *err);
 /* The same without a system call: whether the file is known to have changed, or is marked by the guard. */
 bool stki_file_known_changed(const stki_file *file);
-/* Whether the range is in the page cache, judged by its first pages (mapped) or its ends (read). One cheap call; also
- * returns true if unknown. */
+/* Whether the range is in the page cache, judged by its first pages, or by its ends if there is a descriptor. Cheap.
+ * False if it cannot be determined for this file; true if the range is not inside the file or the query fails. */
 bool stki_file_resident(const stki_file *file, int64_t offset, int64_t bytes);
 /* Whether the last residency check found resident pages, and so did all checks of the STKI_COLD_FOR_NS before it. False
  * if there has been no check. */

@@ -271,6 +271,34 @@ static void test_megatron_members(void **state)
 }
 
 /* Each number of the index just outside its valid range. */
+/* The .bin is checked together with its index, also by readers that outlive the container and all others. */
+static void test_megatron_changed(void **state)
+{
+    (void)state;
+    for (int with_documents = 0; with_documents < 2; with_documents++) {
+        stki_container *container;
+        stki_reader *documents, *tokens;
+        struct idx x;
+        stk_error err;
+
+        write_pair(&x);
+        assert_ok(stki_container_open(stkt_path("m.idx"), NULL, &container, &err));
+        assert_string_equal(container->members[0].name, "documents");
+        assert_string_equal(container->members[2].name, "tokens");
+        assert_ok(stki_container_reader(container, 2, NULL, &tokens, &err));
+        if (with_documents) {
+            assert_ok(stki_container_reader(container, 0, NULL, &documents, &err));
+            stki_reader_destroy(documents);
+        }
+        stki_container_release(container);
+        assert_ok(stki_file_intact(tokens->file, -1, &err));
+        stkt_write_file(stkt_path("m.idx"), x.bytes, (size_t)x.size - 1);
+        assert_status(stki_file_intact(tokens->file, -1, &err), STK_E_TRUNCATED);
+        assert_says("m.idx");
+        stki_reader_destroy(tokens);
+    }
+}
+
 static void check_idx(const struct idx *x, int64_t bin_bytes, stk_status expected, int64_t offset, const char *says)
 {
     stki_megatron_index index;
@@ -384,7 +412,8 @@ int main(void)
         cmocka_unit_test(test_llmc_header),        cmocka_unit_test(test_llmc_windows),
         cmocka_unit_test(test_megatron_documents), cmocka_unit_test(test_megatron_gathered),
         cmocka_unit_test(test_megatron_gap),       cmocka_unit_test(test_megatron_members),
-        cmocka_unit_test(test_megatron_limits),    cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_megatron_changed),   cmocka_unit_test(test_megatron_limits),
+        cmocka_unit_test(test_no_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

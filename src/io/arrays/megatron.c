@@ -254,7 +254,6 @@ static void describe(struct spans *s)
     base->file = set->bin;
     base->place = spans_place;
     base->placer = base;
-    set->bin->beside = set->idx;
     base->data_offset = 0;
     if (base->count > 0)
         base->unit_length = 1 + (int64_t)((double)base->count / ((double)set->bin->size / UNIT_BYTES + 1));
@@ -453,6 +452,8 @@ stk_status stki_megatron_open(const char *path, const stki_reader_opts *opts, st
     status = open_one(path, ".idx", opts, &set->idx, err);
     if (status == STK_OK)
         status = open_one(path, ".bin", opts, &set->bin, err);
+    if (status == STK_OK)
+        set->bin->beside = stki_file_retain(set->idx);
     if (status == STK_OK)
         status = load_index(set, err);
     if (status == STK_OK)
