@@ -807,41 +807,107 @@ static void test_open_for_writing(void **state)
     close_both(x, file);
 }
 
-/* Rows that were not written are known in a file that is open for writing, too, and rows written later are read. */
+/* Rows that were not written are known in a file that a SWMR writer in another process has open. */
 static void test_sparse_while_writing(void **state)
 {
-    const int64_t rows = INT64_C(1) << 50;
     const char *path = stkt_path("sparse_live.h5");
-    const hsize_t shape[] = {(hsize_t)rows}, largest[] = {H5S_UNLIMITED}, chunk[] = {16}, many = 16;
-    hid_t file = new_file(path), x = new_dataset(file, H5T_STD_I32LE, 1, shape, largest, chunked(1, chunk));
-    hid_t space = H5Dget_space(x), memory = H5Screate_simple(1, &many, NULL);
+    const hsize_t shape[] = {(hsize_t)1 << 34}, largest[] = {H5S_UNLIMITED}, chunk[] = {16}, first = 1 << 20, many = 16;
     stki_reader_opts opts = {.name = "x"};
     stki_reader *reader;
-    int32_t values[16], one;
+    int32_t one;
+    int how;
+    pid_t child = fork();
 
     (void)state;
-    for (int i = 0; i < 16; i++)
-        values[i] = 100 + i;
-    for (hsize_t k = 0; k < 2; k++) {
-        const hsize_t first = k << 40;
+    if (child == 0) {
+        hid_t access = H5Pcreate(H5P_FILE_ACCESS), memory = H5Screate_simple(1, &many, NULL), file, x, space;
+        int32_t values[16] = {7};
 
+        STKT_MUST(H5Pset_libver_bounds(access, H5F_LIBVER_LATEST, H5F_LIBVER_LATEST));
+        file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, access);
+        x = new_dataset(file, H5T_STD_I32LE, 1, shape, largest, chunked(1, chunk));
+        space = H5Dget_space(x);
+        STKT_MUST(H5Fstart_swmr_write(file));
         STKT_MUST(H5Sselect_hyperslab(space, H5S_SELECT_SET, &first, NULL, &many, NULL));
         STKT_MUST(H5Dwrite(x, H5T_NATIVE_INT32, memory, space, H5P_DEFAULT, values));
-        STKT_MUST(H5Fflush(file, H5F_SCOPE_LOCAL));
-        if (k == 0) {
-            if (open_reader(path, &opts, &reader))
-                fail_msg("%s", err.message);
-            assert_int_equal(reader->ops->filled_until(reader, 3), 3);
-            assert_int_equal(reader->ops->filled_until(reader, 16), rows);
-        }
-        assert_int_equal(sample(reader, ((int64_t)k << 40) + 5, &one), STK_OK);
-        assert_int_equal(one, 105);
+        STKT_MUST(H5Dflush(x));
+        _exit(0); /* the file keeps the marks of the writer */
     }
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_int_equal(how, 0);
+    if (open_reader(path, &opts, &reader))
+        fail_msg("%s", err.message);
+    assert_non_null(strstr(reader->note, "open for writing"));
+    assert_int_equal(reader->ops->filled_until(reader, 3), first);
+    assert_int_equal(reader->ops->filled_until(reader, first), first);
+    assert_int_equal(reader->ops->filled_until(reader, first + 16), INT64_C(1) << 34);
+    assert_int_equal(sample(reader, first, &one), STK_OK);
+    assert_int_equal(one, 7);
     assert_int_equal(sample(reader, 16, &one), STK_OK);
     assert_int_equal(one, 0);
     stki_reader_destroy(reader);
+}
+
+/* The same through an external link, if the file that contains the data set is not open for writing. */
+static void test_sparse_from_file_in_writing(void **state)
+{
+    const int64_t rows = INT64_C(1) << 50;
+    const char *path = stkt_path("sparse_home.h5");
+    const hsize_t shape[] = {(hsize_t)rows}, chunk[] = {16}, first = 0, many = 16;
+    hid_t file = new_file(stkt_path("sparse_other.h5"));
+    hid_t x = new_dataset(file, H5T_STD_I32LE, 1, shape, NULL, chunked(1, chunk)), space = H5Dget_space(x);
+    hid_t memory = H5Screate_simple(1, &many, NULL);
+    int32_t values[16] = {7};
+    stki_reader_opts opts = {.name = "x"};
+    stki_reader *reader;
+
+    (void)state;
+    STKT_MUST(H5Sselect_hyperslab(space, H5S_SELECT_SET, &first, NULL, &many, NULL));
+    STKT_MUST(H5Dwrite(x, H5T_NATIVE_INT32, memory, space, H5P_DEFAULT, values));
     STKT_MUST(H5Sclose(space));
     STKT_MUST(H5Sclose(memory));
+    close_both(x, file);
+    file = new_file(path);
+    STKT_MUST(H5Lcreate_external("sparse_other.h5", "/x", file, "x", H5P_DEFAULT, H5P_DEFAULT));
+    STKT_MUST(H5Fflush(file, H5F_SCOPE_LOCAL));
+    if (open_reader(path, &opts, &reader))
+        fail_msg("%s", err.message);
+    assert_int_equal(reader->ops->filled_until(reader, 3), 3);
+    assert_int_equal(reader->ops->filled_until(reader, 16), rows);
+    stki_reader_destroy(reader);
+    STKT_MUST(H5Fclose(file));
+}
+
+/* Elements that this process has written, but that are not on disk yet, count when the longest one is determined. */
+static void test_values_not_on_disk(void **state)
+{
+    const char *path = stkt_path("values_live.h5"), *texts[] = {"a", "a longer text"};
+    const hsize_t shape[] = {1 << 16}, chunk[] = {16}, one = 1, places[] = {0, 40000};
+    hid_t file = new_file(path), type = H5Tcopy(H5T_C_S1), x, space, memory = H5Screate_simple(1, &one, NULL);
+    stki_reader_opts opts = {.name = "x"};
+    stki_reader *reader;
+    int64_t length;
+
+    (void)state;
+    STKT_MUST(H5Tset_size(type, H5T_VARIABLE));
+    x = new_dataset(file, type, 1, shape, NULL, chunked(1, chunk));
+    space = H5Dget_space(x);
+    for (int i = 0; i < 2; i++) {
+        STKT_MUST(H5Sselect_hyperslab(space, H5S_SELECT_SET, &places[i], NULL, &one, NULL));
+        STKT_MUST(H5Dwrite(x, type, memory, space, H5P_DEFAULT, &texts[i]));
+        if (i == 0)
+            STKT_MUST(H5Fflush(file, H5F_SCOPE_LOCAL));
+    }
+    if (open_reader(path, &opts, &reader))
+        fail_msg("%s", err.message);
+    assert_int_equal(reader->max_bytes, 13);
+    assert_int_equal(reader->ops->filled_until(reader, 40000), 40000);
+    assert_int_equal(reader->ops->shape(reader, 40000, &length, &err), STK_OK);
+    assert_int_equal(length, 13);
+    stki_reader_destroy(reader);
+    STKT_MUST(H5Sclose(space));
+    STKT_MUST(H5Sclose(memory));
+    STKT_MUST(H5Tclose(type));
     close_both(x, file);
 }
 
@@ -1271,6 +1337,8 @@ int main(void)
         cmocka_unit_test(test_many_files),
         cmocka_unit_test(test_external_links),
         cmocka_unit_test(test_sparse_while_writing),
+        cmocka_unit_test(test_sparse_from_file_in_writing),
+        cmocka_unit_test(test_values_not_on_disk),
         cmocka_unit_test(test_open_for_writing),
         cmocka_unit_test(test_cf),
         cmocka_unit_test(test_cf_more),

@@ -105,15 +105,18 @@ static stk_status written_chunks(const stki_hdf5_dataset *d, int axis, stki_hdf5
     return status == STK_OK ? stki_hdf5_written_of(table, &grid, axis, out, err) : status;
 }
 
-/* Another process may be changing the index. If it cannot be read, everything may have been written, as far as the file
- * has room for an index of that. */
+/* What this process has written may not be on disk yet, so nothing is known then. A SWMR writer in another process may
+ * be changing the index. If it cannot be read, all elements may have been written, unless there are more chunks than
+ * the file has bytes. */
 static stk_status written_live(const stki_hdf5_dataset *d, int axis, stki_hdf5_written *out, stk_error *err)
 {
+    const bool in_process = d->home->live && !d->home->ours;
     stki_hdf5_table table = {0};
-    stk_status status = written_chunks(d, axis, out, &table, err);
+    stk_status status = in_process ? STK_OK : written_chunks(d, axis, out, &table, err);
 
     stki_hdf5_table_fini(&table);
-    if (status != STK_E_CORRUPT || (d->home->bytes && d->grid.count > d->home->bytes->size))
+    if ((status != STK_E_CORRUPT && status != STK_E_TRUNCATED) ||
+        (d->home->place && d->grid.count > d->home->stamp.size)) /* without `place`, there is no stamp */
         return status;
     *out = (stki_hdf5_written){.all = true};
     return STK_OK;
