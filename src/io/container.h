@@ -53,7 +53,7 @@ enum { STKI_FORMAT_HEAD = 1024 }; /* number of leading bytes that a format gets 
 
 typedef struct stki_container_ops {
     const char *format; /* "npz" */
-    /* The member as an array; compressed ones are unpacked into memory (up to opts->memory_limit). The caller releases
+    /* The member as an array; compressed ones are unpacked into memory (up to source.memory_limit). The caller releases
      * it with stki_array_release. NULL, or STK_E_UNSUPPORTED: not an array. */
     stk_status (*array)(const stki_container *container, int64_t member, const stki_reader_opts *opts, stki_array *out,
                         stk_error *err);

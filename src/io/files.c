@@ -89,7 +89,8 @@ static const int64_t *known_shape(const struct files *f, int64_t index)
     return shape[0] < 0 ? NULL : shape;
 }
 
-/* Checks the sample's dtype and number of axes against the first file, and its shape against the one found at open. */
+/* Checks the sample's dtype and number of axes against the first file, and its shape against the one found at open, or
+ * against the largest shape if this file could not be read then. */
 static stk_status check_sample(const struct files *f, int64_t index, const stk_tensor *t, stk_error *err)
 {
     const stki_reader *base = &f->base;

@@ -240,8 +240,9 @@ typedef struct stki_reader_opts {
     int64_t cache_bytes; /* decoded chunks kept for all threads; 0: 64 MiB */
     bool verify;         /* check the file's own checksums, even if data is mapped */
     bool sums;           /* check every record against FILE.sums (sums.h) */
-    /* Only while a container is opened: another container of the same file, which may lend what it knows of it, or
-     * NULL; and the options of all fields that read the same files, so that a format can scan a file once for all. */
+    /* Only while a container is opened. `like`: an open container of the same file, whose index can be shared, or NULL.
+     * `together`: the options of all fields that read the same files, so that a format can scan a file once for all of
+     * them. */
     const struct stki_container *like;
     const struct stki_reader_opts *together;
     int together_count;

@@ -287,8 +287,8 @@ static void beyond_page(struct stkt_beton *b)
 static void test_faults(void **state)
 {
     (void)state;
-    check_fault(move_pointer, "the region is not allocated: found pointer");
-    check_fault(take_other_samples, "the region is not allocated: found pointer");
+    check_fault(move_pointer, "the region is not allocated to this sample: found pointer");
+    check_fault(take_other_samples, "the region is not allocated to this sample: found pointer");
     check_fault(longer, "wrong size of the region: found 3 bytes allocated, expected 4");
     check_fault(shorter, "wrong size of the region: found 3 bytes allocated, expected 2");
     check_fault(too_long, "invalid size: found 18446744073709551615 bytes");

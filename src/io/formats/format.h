@@ -29,7 +29,7 @@ stk_status stki_file_format_of(const char *path, const stki_reader_opts *opts, c
 /* Opens a file or folder of this format. */
 stk_status stki_file_format_open(const stki_file_format *format, const char *path, const stki_reader_opts *opts,
                                  stki_container **out, stk_error *err);
-/* Sets the members of the struct that depend on other formats (groups, open, finish). The functions below that open
+/* Sets the members of the struct that depend on other formats (groups, open, finish). The functions here that open
  * containers call it. */
 void stki_container_complete(stki_container *container);
 /* Opens a file in the format given by its content, its name, or opts->format. */

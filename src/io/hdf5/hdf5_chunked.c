@@ -192,7 +192,7 @@ static const stki_hdf5_chunk *band_of(const struct chunked *r, int64_t index, in
     return stki_hdf5_table_find(&r->chunks->table, number);
 }
 
-/* If a sample spans several chunks along axes after its own, only the first of them is announced. */
+/* Of the chunks that a sample spans, only the first is announced. */
 static void chunked_will_need(const stki_reader *base, const int64_t *indices, int64_t count)
 {
     const struct chunked *r = chunked_of(base);

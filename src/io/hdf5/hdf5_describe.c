@@ -266,7 +266,7 @@ static bool read_filters(stki_hdf5_cursor c, stki_hdf5_pipeline *out)
     return !c.bad && stki_hdf5_pipeline_known(out);
 }
 
-/* Reads the fill value. *bytes 0: undefined, which is read as zeros. */
+/* Reads the fill value. *bytes 0: it is undefined or never written, and zeros are read. */
 static bool read_fill(stki_hdf5_cursor c, int type, const unsigned char **value, int64_t *bytes)
 {
     const int version = type == STKI_HDF5_OLD_FILL ? 0 : (int)stki_hdf5_take(&c, 1);

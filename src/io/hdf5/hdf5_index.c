@@ -754,7 +754,8 @@ static stk_status walk_fourth(struct walk *w, const stki_hdf5_layout *layout, st
     }
 }
 
-/* Returns the last dimension in the layout, which check_dimensions has checked to exist. */
+/* Returns the last dimension in the layout, the size of an element. If it is missing or out of range, returns 1, and
+ * check_dimensions fails later. */
 static int64_t item_bytes_of(const stki_hdf5_layout *layout)
 {
     const int version = layout->bytes[0],

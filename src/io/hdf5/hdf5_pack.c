@@ -11,7 +11,7 @@ enum { MAX_THREADS = 64 };
 
 struct place {
     char *raw, *shuffled, *deflated;
-    int64_t count; /* deflated size; 0: deflate does not make it smaller, so it is only shuffled */
+    int64_t count; /* deflated size; 0: deflate does not make it smaller, so it is stored without deflate */
 };
 
 struct stki_hdf5_packer {

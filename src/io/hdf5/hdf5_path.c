@@ -232,7 +232,8 @@ static stk_status step(struct walk *w, stki_hdf5_object *at, const char *name, s
         status = stki_hdf5_links_visit(&at->file->super, at->header, name, on_step, &step, NULL);
     if (step.found)
         return step.status;
-    return status == STK_OK ? fail_lost(w, at, "there is no object of this name", err) : follow(w, at, &by_name, out, err);
+    return status == STK_OK ? fail_lost(w, at, "there is no object of this name", err)
+                            : follow(w, at, &by_name, out, err);
 }
 
 /* Opens through the library the object from which `path` is followed: the root for an absolute path, otherwise `from`

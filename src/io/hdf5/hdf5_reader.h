@@ -10,7 +10,7 @@
 /* The whole data set as an array. `file`: the data set's file if it is already open; or NULL. */
 stk_status stki_hdf5_array_of(stki_hdf5_dataset *dataset, stki_file *file, const stki_reader_opts *opts,
                               stki_array *out, stk_error *err);
-/* STK_E_LIMIT: `bytes` exceeds opts->memory_limit. `what` names the data in the message: "one sample". */
+/* STK_E_LIMIT: `bytes` exceeds source.memory_limit. `what` names the data in the message: "one sample". */
 stk_status stki_hdf5_check_limit(const stki_hdf5_dataset *dataset, const stki_reader_opts *opts, int64_t bytes,
                                  const char *what, stk_error *err);
 /* Each data set whose path matches the pattern is one sample, sorted by path. */

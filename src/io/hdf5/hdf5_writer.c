@@ -125,8 +125,10 @@ static stk_status measure(struct hdf5_writer *w, stk_dtype dtype, int row_ndim, 
         return stki_fail_at(err, STK_E_BAD_DTYPE, (stki_place){path_of(w), -1, -1, NULL, NULL}, "%s: no such dtype",
                             w->name);
     if (row_ndim < -1 || row_ndim >= STK_MAX_DIMS)
-        return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){path_of(w), -1, -1, STKI_TEXT("%d", row_ndim), NULL},
-                            "%s: a row has too many axes", w->name);
+        return stki_fail_at(err, STK_E_UNSUPPORTED,
+                            (stki_place){path_of(w), -1, -1, STKI_TEXT("%d", row_ndim),
+                                         STKI_TEXT("-1 (a scalar) to %d", STK_MAX_DIMS - 1)},
+                            "%s: invalid number of axes per row", w->name);
     for (int i = 0; i < row_ndim; i++) {
         w->shape[i + 1] = (hsize_t)row_shape[i];
         if (row_shape[i] < 0 || !stki_mul(w->row_bytes, row_shape[i], &w->row_bytes))

@@ -124,7 +124,7 @@ static stk_status fail_allocation(const struct records *r, int64_t index, const 
 {
     if (found < 0)
         return fail_row(r, index, STKI_TEXT("pointer %" PRIu64, row->pointer), "one of the sample's allocations",
-                        "the region is not allocated", err);
+                        "the region is not allocated to this sample", err);
     return fail_row(r, index, STKI_TEXT("%" PRId64 " bytes allocated", found),
                     row->jpeg ? "at least 2" : STKI_TEXT("%" PRId64, row->bytes), "wrong size of the region", err);
 }

@@ -54,7 +54,7 @@ static inline int64_t stki_csv_bytes(const stki_csv_cell *cell) /* size of the u
 void stki_csv_text(const stki_csv_cell *cell, char *to); /* writes stki_csv_bytes bytes */
 /* Blanks around a number are allowed. False: not a number, or (whole) out of range. */
 bool stki_csv_whole(const stki_csv_cell *cell, int64_t *out);
-bool stki_csv_number(const stki_csv_cell *cell, double *out); /* also accepts nan and inf, in upper and lower case */
+bool stki_csv_number(const stki_csv_cell *cell, double *out); /* also nan, inf, infinity; case-insensitive */
 /* Like strtod in the C locale. */
 double stki_decimal(const char *text);
 

@@ -526,7 +526,7 @@ stk_status stki_csv_pick(const stki_csv *csv, const stki_reader_opts *opts, int 
         }
         if (!fits)
             return stki_fail_at(err, STK_E_NOT_FOUND,
-                                (stki_place){csv->base.path, -1, -1, pattern, "a column name or pattern"},
+                                (stki_place){csv->base.path, -1, -1, pattern, "a name or pattern that fits a column"},
                                 "source.columns: no column matches");
     }
     return STK_OK;

@@ -141,13 +141,12 @@ static stk_status make_index(stki_text_file *text, stk_error *err)
     return status == STK_OK ? stki_text_index_build(text, &text->index, err) : status;
 }
 
-static stk_status borrow(stki_text_file *text, const stki_text_file *lender)
+static void borrow(stki_text_file *text, const stki_text_file *lender)
 {
     text->lender = stki_container_retain(lender->lender ? lender->lender : &lender->base);
     text->begins = lender->begins;
     text->index = lender->index;
-    text->index.held_bytes = 0;
-    return STK_OK;
+    text->index.held_bytes = 0; /* counted for the lender */
 }
 
 /* `lender`: another container of the same lines of JSON, or NULL. */
@@ -165,7 +164,10 @@ static stk_status open_text(stki_file *file, const stki_reader_opts *opts, bool 
     text->json = json;
     if (!json)
         take_options(text, opts);
-    status = lender ? borrow(text, lender) : make_index(text, err);
+    if (lender)
+        borrow(text, lender);
+    else
+        status = make_index(text, err);
     if (status == STK_OK && json) {
         stki_jsonl_options lines;
 
