@@ -57,7 +57,7 @@ typedef struct stk_loader stk_loader;
 typedef struct stk_batch stk_batch;
 struct DLManagedTensor; /* from <dlpack/dlpack.h>, version 0.6 */
 
-#define STK_WORKERS_AUTO 0      /* one per processor that is available to the process */
+#define STK_WORKERS_AUTO 0      /* one per available processor; the ranks of a machine share its processors */
 #define STK_WORKERS_INLINE (-1) /* no threads: stk_loader_next does the work in the calling thread */
 #define STK_EPOCHS_ENDLESS (-1)
 #define STK_TIMEOUT_INFINITE (-1)
@@ -143,10 +143,10 @@ typedef struct stk_field_opts {
     stk_dtype
         source_dtype; /* dtype in the file, if its format cannot name it (bfloat16 in .npy); NONE: stated by the file */
     stk_dtype dtype;  /* dtype of the batch; NONE: the one that the transforms produce */
-    const char *source_layout; /* layout of a sample in the file: "chw", "hwc" ("nchw", "nhwc" mean the same); NULL: not
-                                  an image */
+    const char *source_layout; /* layout of a sample in the file: "chw", "hwc" ("nchw", "nhwc" mean the same); NULL:
+                                  "hwc" for image files, otherwise not an image */
     const char *layout;     /* layout of the batch: "nchw", "nhwc", "channels_last" (NCHW shape over NHWC memory); NULL:
-                               source_layout */
+                               the layout of the samples */
     const char *transforms; /* in the config language, "[{normalize: imagenet}]"; NULL: none */
     const char *source;     /* other keys of `source`, in the config language, "{name: image, format: hdf5}"; NULL: none
                              */
@@ -194,9 +194,9 @@ typedef struct stk_loader_opts {
     int64_t rank;             /* in [0, world_size) */
     int64_t world_size;       /* 0: rank and world_size come from the launcher; without a launcher, rank 0 of 1 */
     stk_access access;        /* whether files are mapped or read with pread; AUTO: mapped if possible */
-    stk_stores stores;      /* whether batches are written with streaming stores; AUTO: if the slots exceed the cache */
-    int64_t tile_bytes;     /* output bytes of one unit of work; 0: 512 KiB */
-    const int64_t *indices; /* a subset of the samples, applied before the order; copied */
+    stk_stores stores;        /* whether batches use streaming stores; AUTO: if the slots exceed 80 % of the L3 cache */
+    int64_t tile_bytes;       /* output bytes of one unit of work; 0: 512 KiB */
+    const int64_t *indices;   /* a subset of the samples, applied before the order; copied */
     int64_t index_count;
     bool allow_empty;     /* an epoch without steps is not an error: next returns STK_END immediately */
     int64_t block_window; /* STK_ORDER_BLOCK: number of chunks or pages whose samples are shuffled together; 0: as many
@@ -321,9 +321,9 @@ STK_API stk_status stk_batch_tensor(const stk_batch *batch, const char *name, st
 STK_API stk_status stk_batch_dlpack(stk_batch *batch, const char *name, struct DLManagedTensor **out, stk_error *err);
 /* Like stk_batch_dlpack, for work in another stream, such as the one passed to __dlpack__(stream=...). On a device:
  * work queued in `stream` from now on runs after the copy, and the slot is refilled after the work that has been queued
- * there when the deleter runs; export once for each stream. In ordinary memory: copies from the tensor are queued in
- * `stream`, which may belong to any device. The stream's handle may be destroyed before the deleter runs. NULL: nothing
- * is queued. */
+ * there when the deleter runs; export once for each stream. In ordinary memory: `stream`, which may belong to any
+ * device, is the stream in which the caller queues copies from the tensor. The stream's handle may be destroyed before
+ * the deleter runs. NULL: nothing is queued. */
 STK_API stk_status stk_batch_dlpack_on(stk_batch *batch, const char *name, stk_stream *stream,
                                        struct DLManagedTensor **out, stk_error *err);
 

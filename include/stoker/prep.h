@@ -96,10 +96,10 @@ STK_API void stk_prep_destroy(stk_prep *job);
 /* What a run would do. */
 typedef struct stk_prep_plan {
     uint32_t struct_size; /* set by the caller */
-    int32_t spooled;   /* 1: rows are first written to pieces in the work folder, which are joined at the end; 0: not */
-    int64_t samples;   /* number of samples in the data set */
-    int64_t positions; /* number of positions in the job, after filter, split and indices */
-    int64_t batch_rows;         /* number of rows computed at once */
+    int32_t spooled;    /* 1: rows are written to pieces in the work folder, which are joined at the end; 0: to files */
+    int64_t samples;    /* number of samples in the data set */
+    int64_t positions;  /* number of positions in the job, after filter, split and indices */
+    int64_t batch_rows; /* number of rows computed at once */
     int64_t pieces, piece_rows; /* number of pieces, and maximum number of rows in one */
     int64_t shards;       /* number of output files, or groups of files; -1: not known before the end (shard_bytes) */
     int64_t output_bytes; /* approximate size of the output, exact if output_exact is set */
@@ -119,14 +119,14 @@ STK_API stk_status stk_prep_get_plan(stk_prep *job, stk_prep_plan *out, stk_erro
 typedef struct stk_prep_estimate {
     uint32_t struct_size; /* set by the caller */
     int32_t unused;
-    int64_t sampled_rows, failed_rows; /* number of rows computed for the estimate, and of those that failed */
+    int64_t sampled_rows, failed_rows; /* number of rows computed for the estimate, and of others that failed */
     int64_t output_bytes;              /* estimated size of the whole output */
     int64_t total_ns; /* estimated time for this process to make all rows, without waiting for the disk; -1: unknown */
 } stk_prep_estimate;
 
 /* Opens the data and computes some rows, spread over the job, for about `most_ns` (0: two seconds), without writing
- * anything. Rows of more than 256 MiB are not computed: sampled_rows is 0 and total_ns -1. STK_E_CANCELLED:
- * stk_prep_cancel was called. With `on_error: fail`, the error of a row is returned. */
+ * anything. If a row or sample exceeds 256 MiB, nothing is computed: sampled_rows and output_bytes are 0, total_ns
+ * is -1. STK_E_CANCELLED: stk_prep_cancel was called. With `on_error: fail`, the error of a row is returned. */
 STK_API stk_status stk_prep_get_estimate(stk_prep *job, int64_t most_ns, stk_prep_estimate *out, stk_error *err);
 
 /* Runs the job, or this task's share of it. STK_E_CANCELLED: stk_prep_cancel was called; run it again to resume, in

@@ -53,8 +53,9 @@ static stk_status item_index(const stki_node *list, const char *part, const stki
         *out = (int)index;
         return STK_OK;
     }
-    return stki_fail_location(err, STK_E_CONFIG, location, "found %.60s, expected 0 to %d: %s has %d items", part,
-                              list->count, stki_node_path(list, where, sizeof where), list->count);
+    return stki_fail_location(err, STK_E_CONFIG, location, "found %.60s, expected 0 to %d: %s has %d item%s", part,
+                              list->count, stki_node_path(list, where, sizeof where), list->count,
+                              list->count == 1 ? "" : "s");
 }
 
 static stk_status find(stki_node *parent, const char *part, const stki_location *location, int *out, stk_error *err)

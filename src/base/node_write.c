@@ -51,7 +51,7 @@ json_t *stki_node_json(const stki_node *node)
 
 static bool is_bare(const char *text)
 {
-    /* the first four are allowed only as the first character, or after a letter, digit or underscore */
+    /* at most one of the first four may precede the first letter, digit or underscore */
     static const char allowed[] = "./+-ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
     const char *first = text + (text[0] == '-' || text[0] == '+' || text[0] == '.' || text[0] == '/');
 

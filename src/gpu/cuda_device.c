@@ -185,8 +185,8 @@ static cudaError_t create_stream(bool urgent, cudaStream_t *out)
 
 /* ---- memory ---- */
 
-/* Memory comes from the driver's pool, because returning it does not block. cudaFree waits for the whole device, so
- * closing a loader would stall the training. The stream has no other purpose. Allocations are complete when the call
+/* Memory comes from the driver's pool, because returning it does not block. cudaFree would wait for the whole device,
+ * so closing a loader would stall the training. The stream has no other purpose. Allocations are complete when the call
  * returns, and freed blocks are no longer in use, so no other ordering is needed. The pool caches nothing: freed memory
  * is returned to the system at the next synchronization of the device. */
 stk_status stki_cuda_use_pool(stki_cuda_device *cuda, stk_error *err)

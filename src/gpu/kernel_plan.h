@@ -15,6 +15,7 @@ typedef struct stki_kernel_table {
     int64_t count, size;        /* bytes of a number */
 } stki_kernel_table;
 
+/* Return false if the numbers fit into the launch; *out is then unchanged. */
 bool stki_kernel_table_of_convert(const stki_convert *convert, stki_kernel_table *out);
 bool stki_kernel_table_of_quantize(const stki_quantize_job *job, stki_kernel_table *out);
 

@@ -37,7 +37,8 @@ static stk_status plan_axes(const stki_convert *convert, int64_t dst_stride, int
         if (axis.n == 1)
             continue;
         if (ndim == STK_MAX_DIMS)
-            return stki_fail(err, STK_E_UNSUPPORTED, "convert on a device: samples with %d axes are not supported",
+            return stki_fail(err, STK_E_UNSUPPORTED,
+                             "convert on a device: batches of samples with %d axes are not supported",
                              convert->described_count);
         shape[ndim] = axis.n;
         strides[0][ndim] = axis.dst_stride;

@@ -5,6 +5,7 @@
  * removes the key before it checks for users (both sequentially consistent), so a table is never written while it is
  * being read. Users are counted in groups of threads, each on its own cache lines, because a single counter would move
  * from processor to processor for every batch.
+ *
  * Builders hold `lock`. stki_tables_ahead builds the next table in slices and never blocks on the lock. A reader whose
  * table is missing completes it under the lock; readers wait nowhere else. Any thread. */
 #ifndef STKI_ORDER_TABLES_H

@@ -64,8 +64,7 @@ static stk_status check_samples(const stki_field_plan *plan, stk_error *err)
 
     if (field->ndim != STKI_IMAGE_AXES)
         return refuse(plan, err,
-                      "found samples of %d ax%s, expected images; other samples of varying length are always "
-                      "delivered as values and offsets",
+                      "found samples of %d ax%s, expected images; other samples of varying length do not need ragged",
                       field->ndim, field->ndim == 1 ? "is" : "es");
     if (plan->source_layout == STKI_LAYOUT_NONE)
         return refuse(plan, err,

@@ -87,8 +87,8 @@ static struct extent extent_of(stk_dtype dtype, const void *elements, int64_t co
 
 static bool needs_exponents(stk_dtype part, const struct extent *extent, bool suppress_small)
 {
-    /* 10^8, or 10^p if the dtype's precision is p < 8 decimal digits: from there on, plain notation would look exact
-     * although it is not. */
+    /* From about the precision of the dtype on, plain notation would look exact although it is not. NumPy uses 10^8, or
+     * 10^p if finfo(dtype).precision is p < 8. It has no bf16, which is treated like f16, and no 8-bit floats. */
     const double limit = part == STK_F64 ? 1e8 : part == STK_F32 ? 1e6 : stk_dtype_size(part) == 2 ? 1e3 : 1e2;
 
     if (extent->largest == 0)

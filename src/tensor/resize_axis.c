@@ -1,8 +1,7 @@
 /* resize_axis.c: the filters, and the coefficients along one axis. The window of an output pixel consists of the input
  * pixels whose centers are within the filter's reach of its own center; when the image shrinks, the reach grows by the
- * ratio.
- * Everything is computed in double, in the same order of operations as in Pillow so that the results are the same, and
- * rounded to fixed point at the end. */
+ * ratio. Everything is computed in double, in the same order of operations as in Pillow so that the results are the
+ * same, and rounded to fixed point at the end. */
 #include "allocate.h"
 #include "error.h"
 #include "resize_internal.h"

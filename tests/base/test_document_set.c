@@ -89,6 +89,8 @@ static void items_of_lists(void **state)
     assert_set(document, "t.3=appended");
     assert_set(document, "t.4.deep=5");
     assert_set(document, "fresh.0=first");
+    assert_set_fails(document, "fresh.2=x", STK_E_CONFIG,
+                     "--set fresh.2=x: found 2, expected 0 to 1: fresh has 1 item");
     assert_set(document, "fresh.1=second");
     assert_set(document, "nothing.0.a=1");
     assert_set(document, "map.1=no list, since it does not begin with 0");
