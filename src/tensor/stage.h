@@ -20,7 +20,8 @@ stk_status stki_stage_begin(stki_stage *stage, const stk_tensor *tensor, stk_err
 /* For a tensor whose elements are all written before the commit: the old contents are copied only if there are gaps
  * between elements. */
 stk_status stki_stage_begin_write(stki_stage *stage, const stk_tensor *tensor, stk_error *err);
-/* Copies the bytes to the device; no-op for host memory. The caller must still call stki_stage_end, even after a failure. */
+/* Copies the bytes to the device; no-op for host memory. The caller must still call stki_stage_end, even after a
+ * failure. */
 stk_status stki_stage_commit(stki_stage *stage, stk_error *err);
 void stki_stage_end(stki_stage *stage);
 
