@@ -106,8 +106,8 @@ static stk_status written_chunks(const stki_hdf5_dataset *d, int axis, stki_hdf5
 }
 
 /* What this process has written may not be on disk yet, so nothing is known then. A SWMR writer in another process may
- * be changing the index. If it cannot be read, all elements may have been written, unless there are more chunks than
- * the file has bytes. */
+ * be changing the index, or not have extended the file for all of it. If it cannot be read, all elements may have been
+ * written. */
 static stk_status written_live(const stki_hdf5_dataset *d, int axis, stki_hdf5_written *out, stk_error *err)
 {
     const bool in_process = d->home->live && !d->home->ours;
@@ -115,8 +115,7 @@ static stk_status written_live(const stki_hdf5_dataset *d, int axis, stki_hdf5_w
     stk_status status = in_process ? STK_OK : written_chunks(d, axis, out, &table, err);
 
     stki_hdf5_table_fini(&table);
-    if ((status != STK_E_CORRUPT && status != STK_E_TRUNCATED) ||
-        (d->home->place && d->grid.count > d->home->stamp.size)) /* without `place`, there is no stamp */
+    if (!d->home->live || (status != STK_E_CORRUPT && status != STK_E_TRUNCATED))
         return status;
     *out = (stki_hdf5_written){.all = true};
     return STK_OK;
