@@ -239,6 +239,50 @@ static void slots_that_clear_later(void **state)
 }
 
 /* Several leases at once, released in another order; the ring continues with the remaining slots. */
+/* Takes the next step, which this worker opens. */
+static toy_slot *taken_by(toy *t, int worker)
+{
+    stki_ring_slot *slot = NULL;
+    int64_t waited = 0;
+
+    stki_ring_run_inline(t->ring, worker, &t->clocks[worker], INT64_MAX);
+    assert_int_equal(stki_ring_next(t->ring, 0, &slot, &waited), STK_OK);
+    return (void *)slot;
+}
+
+/* A worker gets the slot that it filled last, otherwise the one that was used last. No others are looked at. */
+static void workers_keep_their_slots(void **state)
+{
+    toy *t = malloc(sizeof *t);
+    toy_slot *slots[3];
+
+    (void)state;
+    start(t, 3, 0, 1, INT64_MAX);
+    for (int worker = 0; worker < 3; worker++)
+        slots[worker] = taken_by(t, worker);
+    for (int last = 0; last < 3; last++)
+        for (int worker = 0; worker < 4; worker++) {
+            toy_slot *const expected = slots[worker < 3 ? worker : last];
+
+            for (int i = 1; i <= 3; i++)
+                stki_ring_release(t->ring, &slots[(last + i) % 3]->ring);
+            for (int i = 0; i < 3; i++)
+                slots[i]->looks = 0;
+            assert_ptr_equal(taken_by(t, worker), expected);
+            for (int i = 0; i < 3 && worker == 3; i++)
+                assert_int_equal(slots[i]->looks, 0);
+            if (worker == 3) { /* back to its worker */
+                stki_ring_release(t->ring, &expected->ring);
+                assert_ptr_equal(taken_by(t, last), expected);
+            }
+            for (int i = 0; i < 3; i++)
+                if (slots[i] != expected)
+                    assert_ptr_equal(taken_by(t, i), slots[i]);
+        }
+    stop(t);
+    free(t);
+}
+
 static void leases_in_any_order(void **state)
 {
     toy *t = malloc(sizeof *t);
@@ -799,6 +843,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_step_in_order),
         cmocka_unit_test(slots_that_clear_later),
+        cmocka_unit_test(workers_keep_their_slots),
         cmocka_unit_test(leases_in_any_order),
         cmocka_unit_test(a_long_lease_blocks_one_slot),
         cmocka_unit_test(timeout_is_not_sticky),
