@@ -39,6 +39,8 @@ static int processors = 2;
 static int64_t stop_tile;        /* > 0: the ring is stopped by this tile */
 static int64_t restart_in_begin; /* > 0: the ring is restarted at this step once, while the next step begins */
 
+static stki_ring_view *view_in_tile; /* not NULL: each tile stores a view here */
+
 static int looks_needed; /* before a slot is clear */
 static _Atomic int64_t every_tile_ns;
 
@@ -86,6 +88,8 @@ static void toy_tile(void *context, stki_ring_slot *ring_slot, int64_t tile, int
     if (stop_tile > 0 && tile == stop_tile)
         stki_ring_stop(t->ring);
     slot->runs[slot->ring.phase][tile]++;
+    if (view_in_tile)
+        stki_ring_look(t->ring, view_in_tile);
 }
 
 static int64_t toy_phase_end(void *context, stki_ring_slot *ring_slot, int worker)
@@ -523,6 +527,83 @@ static void restart_while_a_step_is_opened(void **state)
     free(t);
 }
 
+static void a_view_counts_the_slots(void **state)
+{
+    toy *t = malloc(sizeof *t);
+    toy_slot *first, *second;
+    stki_ring_view view;
+
+    (void)state;
+    start(t, 4, 0, 1, 100);
+    assert_int_equal(take(t, &first, 0), STK_OK);
+    view_in_tile = &view;
+    stki_ring_run_inline(t->ring, 0, &t->clocks[0], INT64_MAX);
+    view_in_tile = NULL;
+    assert_int_equal(view.slots, 4);
+    assert_int_equal(view.leased, 1);
+    assert_int_equal(view.filling, 1);
+    assert_int_equal(view.ready, 0);
+    assert_int_equal(view.free, 2);
+    stki_ring_look(t->ring, &view);
+    assert_int_equal(view.filling, 0);
+    assert_int_equal(view.ready, 1);
+    assert_int_equal(view.next_step, 1);
+    assert_int_equal(take(t, &second, 0), STK_OK);
+    stki_ring_release(t->ring, &first->ring);
+    stki_ring_look(t->ring, &view);
+    assert_int_equal(view.leased, 1);
+    assert_int_equal(view.ready, 0);
+    assert_int_equal(view.free, 3);
+    stop(t);
+    free(t);
+}
+
+static void await_restart_waits_after_the_last_step(void **state)
+{
+    toy *t = malloc(sizeof *t);
+    toy_slot *slot;
+    int64_t deadline;
+
+    (void)state;
+    start(t, 1, 0, 1, 1);
+    stki_ring_await_restart(t->ring, INT64_MAX); /* a step is left, so it does not wait */
+    assert_int_equal(take(t, &slot, 0), STK_OK);
+    stki_ring_release(t->ring, &slot->ring);
+    deadline = stki_deadline_ns(2000000);
+    stki_ring_await_restart(t->ring, deadline);
+    assert_true(stki_now_ns() >= deadline);
+    stop(t);
+    free(t);
+}
+
+static void workers_prefer_the_slots_that_they_filled(void **state)
+{
+    toy *t = malloc(sizeof *t);
+    toy_slot *slots[2], *again;
+    int64_t waited = 0;
+
+    (void)state;
+    start(t, 2, 0, 1, 100);
+    for (int i = 0; i < 2; i++) {
+        stki_ring_run_inline(t->ring, i, &t->clocks[i], INT64_MAX);
+        assert_int_equal(stki_ring_next(t->ring, 0, (stki_ring_slot **)(void *)&slots[i], &waited), STK_OK);
+    }
+    assert_ptr_not_equal(slots[0], slots[1]);
+    for (int turn = 0; turn < 4; turn++) { /* released in both orders, and asked for in both */
+        const int worker = turn % 2;
+
+        stki_ring_release(t->ring, &slots[turn / 2]->ring);
+        stki_ring_release(t->ring, &slots[!(turn / 2)]->ring);
+        for (int k = 0; k < 2; k++) {
+            stki_ring_run_inline(t->ring, k == 0 ? worker : !worker, &t->clocks[0], INT64_MAX);
+            assert_int_equal(stki_ring_next(t->ring, 0, (stki_ring_slot **)(void *)&again, &waited), STK_OK);
+            assert_ptr_equal(again, slots[k == 0 ? worker : !worker]);
+        }
+    }
+    stop(t);
+    free(t);
+}
+
 /* ---- one step by two workers ---- */
 
 /* One step of two tiles, each of which ends when both have started. */
@@ -850,6 +931,9 @@ int main(void)
         cmocka_unit_test(stop_between_tiles),
         cmocka_unit_test(stop_from_any_state),
         cmocka_unit_test(finish_delivers_what_is_begun),
+        cmocka_unit_test(a_view_counts_the_slots),
+        cmocka_unit_test(await_restart_waits_after_the_last_step),
+        cmocka_unit_test(workers_prefer_the_slots_that_they_filled),
         cmocka_unit_test(restarts_lose_nothing),
         cmocka_unit_test(restart_of_half_a_step),
         cmocka_unit_test(restart_while_a_step_is_opened),
