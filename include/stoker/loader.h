@@ -334,7 +334,7 @@ STK_API int64_t stk_batch_valid_rows(const stk_batch *batch); /* number of rows 
 /* The sample number of each row, or the number of its window (docs/internals/order.md). Samples are numbered through
  * all data sets: those of data set d begin at its `first`. */
 STK_API const int64_t *stk_batch_indices(const stk_batch *batch);
-STK_API const int32_t *stk_batch_sources(const stk_batch *batch); /* number of each row's data set; 0 if there is one */
+STK_API const int32_t *stk_batch_sources(const stk_batch *batch); /* number of each row's data set; 0 without mixing */
 STK_API const uint8_t *stk_batch_mask(const stk_batch *batch);    /* 1: a sample; 0: padding */
 /* Samples of the batch that failed and were skipped or replaced (loader.on_error). */
 STK_API int64_t stk_batch_failed(const stk_batch *batch);
@@ -380,7 +380,7 @@ STK_API stk_status stk_loader_seek(stk_loader *loader, int64_t epoch, int64_t st
 STK_API void stk_loader_cancel(stk_loader *loader);
 
 /* The sum modulo 2^128 of the digests of all released samples. It is the same for any number of workers, and the sums
- * of all ranks add up to that of a single rank. Needs loader.digest. */
+ * of all ranks add up to the sum of the same run with a single rank. Needs loader.digest. */
 typedef struct stk_digest_info {
     uint64_t word[2];             /* the sum: its low and its high word */
     char text[40];                /* 32 hexadecimal digits, the highest first */

@@ -154,8 +154,9 @@ STK_API stk_status stk_tensor_argmax(const stk_tensor *tensor, int dim, bool kee
 
 /* ---- matrix products ---- */
 
-/* Follows NumPy: the last two axes are matrices, the axes before them are broadcast, and a tensor with one axis is a
- * row on the left or a column on the right, whose axis is removed from the result. Strides may be arbitrary; both
+/* Follows NumPy: the last two axes form matrices, and the axes before them are broadcast. A tensor with one axis is
+ * treated as a row if it is `a` and as a column if it is `b`; the axis of length 1 added for this is removed from the
+ * result. Strides may be arbitrary; both
  * operands have the same dtype (STK_E_BAD_DTYPE). Integers wrap, bool is the OR of ANDs, f16 and bf16 are accumulated
  * in f32. f32 and f64 use a CBLAS library if there is one (docs/reference/tensor.md says which, and with how many
  * threads); without it, every machine gives the same bits. */

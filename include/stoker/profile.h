@@ -63,8 +63,8 @@ STK_API stk_status stk_profile_summary(stk_profile_order order, char **out, stk_
 
 /* ---- recording ---- */
 
-/* Keeps a record of every storage created from now on, until it is freed. Starting it again and stopping it discard the
- * records. */
+/* Keeps a record of every storage created from now on, until it is freed. Starting the recording again, or stopping it,
+ * discards the records. */
 STK_API void stk_memory_record_start(void);
 STK_API void stk_memory_record_stop(void);
 

@@ -223,10 +223,10 @@ STK_API stk_status stk_tensor_to_device(const stk_tensor *tensor, stk_device *de
 STK_API stk_status stk_tensor_copy(stk_tensor *dst, const stk_tensor *src, stk_error *err);
 
 /* ---- devices and streams ----
- * Operations on a tensor of a device are queued in the thread's current stream of that device (stk_stream_set_current);
- * without one, they are complete when the call returns. As in torch, to use a tensor in a stream other than the one in
- * which it was created, make that stream wait for an event, and call stk_tensor_record_stream before releasing the
- * tensor.
+ * Operations on a device tensor are queued in the calling thread's current stream for that device
+ * (stk_stream_set_current); if there is none, they are complete when the call returns. As in torch, to use a tensor in
+ * a stream other than the one in which it was created, make that stream wait for an event, and call
+ * stk_tensor_record_stream before releasing the tensor.
  */
 
 /* torch's .to(device, non_blocking=…), in `stream`, which belongs to one of the two devices (NULL: the current one).

@@ -144,7 +144,7 @@ static bool is_met(const stki_option_table *table, const stki_node *map, const v
            !(row->fallback && node->kind == STKI_NODE_SCALAR && strcmp(node->text, row->fallback) == 0);
 }
 
-/* Writes "on_error: skip or substitute", "device other than cpu" or "output". */
+/* Writes the requirement as text: "on_error: skip or substitute", "device other than cpu", "output". */
 static void write_need(const stki_option_table *table, const stki_need *need, char *text, size_t size)
 {
     const stki_option *row = stki_options_find(table, need->key);

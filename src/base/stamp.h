@@ -12,8 +12,8 @@ typedef struct stki_stamp {
     uint64_t device, inode;
 } stki_stamp;
 
-/* The absolute path, because the working directory may change. stki_free(*out). *out is NULL with STK_OK if the working
- * directory cannot be determined. */
+/* The absolute path, because the working directory may change. The caller frees *out with stki_free. *out is NULL with
+ * STK_OK if the working directory cannot be determined. */
 stk_status stki_stamp_path(const char *path, char **out, stk_error *err);
 stk_status stki_stamp_take(const char *path, stki_stamp *out, stk_error *err);
 /* Writes "N bytes written at TIME UTC" to `buffer`. */

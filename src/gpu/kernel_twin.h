@@ -1,6 +1,6 @@
 /* kernel_twin.h: runs the GPU kernels on the CPU: the same source, with loops over blocks and threads instead of the
- * hardware. The tests compare the results with the library's own code, and the host device uses it for its kernels, so
- * that everything but the launch itself is tested without a GPU. All addresses are in host memory. */
+ * hardware. The tests compare the twin's results with the library's own code. The host device runs its kernels through
+ * the twin, so everything but the launch itself is tested without a GPU. All addresses are in host memory. */
 #ifndef STKI_KERNEL_TWIN_H
 #define STKI_KERNEL_TWIN_H
 

@@ -88,7 +88,7 @@ struct stki_container {
     int64_t member_count;
     stki_member *members; /* owned */
     json_t *details;      /* of the file, for inspect; owned, or NULL */
-    int64_t named;   /* number of samples if each is a file with a name (the same for all members); 0: they are not */
+    int64_t named;   /* number of samples (the same for all members) if every sample is a named file; otherwise 0 */
     bool listed;     /* ordered by a list; false: sorted by name */
     bool partial;    /* only the member requested by opts->name is listed; the file may have others */
     char **warnings; /* harmless irregularities, such as duplicate names; owned */

@@ -171,7 +171,7 @@ enum stki_split_part { STKI_SPLIT_TRAIN, STKI_SPLIT_VAL };
 enum stki_split_method { STKI_SPLIT_EXACT, STKI_SPLIT_CONTIGUOUS, STKI_SPLIT_HASH };
 extern const char *const stki_split_methods[];
 stk_status stki_config_order(stki_loader_config *config, const stki_node *section, stk_error *err);
-/* Reads a list of sample numbers. stki_free(*out). */
+/* Reads a list of sample numbers. The caller frees *out with stki_free. */
 stk_status stki_config_indices(const stki_node *list, int64_t **out, int64_t *count, stk_error *err);
 extern const stki_option_table stki_split_table, stki_weights_table;
 extern const char *const stki_stop_words[];

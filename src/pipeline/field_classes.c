@@ -479,8 +479,8 @@ static stk_status check_plain(const settling *s, const stki_reader *reader, stk_
             status = stki_fail_at(err, STK_E_MISMATCH,
                                   (stki_place){stki_reader_path(reader, i, path), i, -1, STKI_TEXT("%.17g", number),
                                                STKI_TEXT("0 to %" PRId64 ", a class of the table", count - 1)},
-                                  "field %s has numbers here, which are not renumbered, and names of %" PRId64
-                                  " classes in other files",
+                                  "field %s: other files name %" PRId64
+                                  " classes, so the numbers in this file must be numbers of these classes",
                                   s->config->name, count);
     }
     stki_scratch_fini(&scratch);

@@ -68,7 +68,8 @@ static bool survives_faults(void)
     return pthread_sigmask(SIG_BLOCK, NULL, &blocked) == 0 && sigismember(&blocked, SIGBUS) == 0;
 }
 
-/* All mapped files are unchanged and, with auto, were in memory at the last check. */
+/* Whether all mapped files are unchanged and, with consumer_helps: auto, were in memory at the last check; if there are
+ * any, the thread must not block SIGBUS. */
 static bool may_help(void *context)
 {
     const stki_core *core = context;

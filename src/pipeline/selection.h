@@ -16,8 +16,8 @@ typedef struct stki_split_groups {
 } stki_split_groups;
 
 /* Selects the samples of [first, first + count) of a data set that belong to the part, numbered from `first`: all in
- * ascending order, or those of `indices` (NULL: none given) in its order. stki_free(*out). STK_E_RANGE: an index is out
- * of range.
+ * ascending order, or those of `indices` (NULL: none given) in its order. The caller frees *out with stki_free.
+ * STK_E_RANGE: an index is out of range.
  *
  *     exact   sample i is val if the keyed bijection of the split's seed maps i below round(fraction * count);
  *             with of_indices, i is its index among the divided samples, and count their number
@@ -28,8 +28,8 @@ typedef struct stki_split_groups {
 stk_status stki_split_select(const stki_dataset *dataset, int64_t first, int64_t count, const stki_split_config *split,
                              const stki_split_groups *groups, const int64_t *indices, int64_t index_count,
                              int64_t **out, int64_t *out_count, stk_error *err);
-/* Reads one weight per sample from a list, a file or a field, as configured. stki_free(*out). STK_E_MISMATCH: the
- * number of weights is not the number of samples. */
+/* Reads one weight per sample from a list, a file or a field, as configured. The caller frees *out with stki_free.
+ * STK_E_MISMATCH: the number of weights is not the number of samples. */
 stk_status stki_weights_read(const stki_dataset *dataset, const stki_loader_config *config, double **out,
                              stk_error *err);
 /* Returns the error for option `key` whose value `name` is not a field. `others`: other allowed values, as "none or ".

@@ -16,7 +16,7 @@ typedef struct stki_view {
 
 /* Checks the key `views` without the data: it is a map of ranges whose names are unused. `fields`: all fields. */
 stk_status stki_views_check(const stki_field_config *fields, int field_count, stk_error *err);
-/* Makes the views of all fields. stki_free(*out). STK_E_CONFIG: a range exceeds the row. */
+/* Makes the views of all fields. The caller frees *out with stki_free. STK_E_CONFIG: a range exceeds the row. */
 stk_status stki_views_make(const stki_field_plan *plans, int plan_count, stki_view **out, int *count, stk_error *err);
 
 /* Narrows a batch tensor of the view's field; axis 0 of the tensor is the rows. */

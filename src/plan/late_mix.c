@@ -36,10 +36,11 @@ static stk_status resolve(stki_field_plan *plan, stk_error *err)
     if (!mix->node || plan->is_unrounded)
         return STK_OK;
     if (mix->mixup > 0 && !plan->one_hot.step && plan->field->shard_count > 0 && plan->field->shards[0]->indices)
-        return stki_fail_node(err, mix->node,
-                              "found images of source.color: index in field %s, whose values are class numbers, which "
-                              "mixup would average (cutmix keeps each number)",
-                              plan->name);
+        return stki_fail_node(
+            err, mix->node,
+            "mixup would average the values of field %s, which are class numbers with source.color: index; "
+            "cutmix keeps each number",
+            plan->name);
     if ((status = check_mixable(plan, mix->node, err)) != STK_OK)
         return status;
     if (mix->cutmix > 0 && plan->source_layout == STKI_LAYOUT_NONE)

@@ -33,10 +33,9 @@ static stk_status check_colors_allowed(const stki_field_plan *plan, const char *
 
     if (!step || field->shard_count == 0 || !field->shards[0]->indices)
         return STK_OK;
-    return stki_fail_field(err, plan->config, STK_E_CONFIG,
-                           "%s: found images of source.color: index, whose values are class numbers: expected no "
-                           "step that mixes or changes them%s",
-                           step, unless);
+    return stki_fail_field(
+        err, plan->config, STK_E_CONFIG,
+        "%s changes pixel values, which are class numbers with source.color: index; remove this step%s", step, unless);
 }
 
 static stk_status check_resizable(const stki_field_plan *plan, stk_error *err)
@@ -44,7 +43,7 @@ static stk_status check_resizable(const stki_field_plan *plan, stk_error *err)
     const stki_field *field = plan->field;
     const bool nearest = plan->image.geometry->filter == STKI_FILTER_NEAREST;
     stk_status status =
-        check_colors_allowed(plan, nearest ? NULL : "resize", " other than interpolation: nearest", err);
+        check_colors_allowed(plan, nearest ? NULL : "resize", " or use interpolation: nearest", err);
 
     if (status != STK_OK)
         return status;

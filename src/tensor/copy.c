@@ -131,8 +131,8 @@ static bool decide_fast(stki_copy *copy)
     return true;
 }
 
-/* Streaming stores are faster if the copy does not fit in the caches, and only in whole lines: for long runs, or for
- * runs that are contiguous with each other. */
+/* Streaming stores are faster only if the copy does not fit in the caches and writes whole cache lines, that is, in
+ * long runs or in runs that are contiguous with each other. */
 static bool should_stream(const stki_copy *copy, enum stki_stores stores)
 {
     const stki_strided *plan = &copy->plan;

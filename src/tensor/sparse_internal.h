@@ -10,7 +10,8 @@ stk_status stki_sparse_check_index_dtype(stk_dtype dtype, stk_error *err);
 /* Checks the values of a sparse tensor: float, integer or bool, in host memory. */
 stk_status stki_sparse_check_values(const stk_tensor *values, stk_error *err);
 
-/* Loads an index tensor (any strides) in row-major order as int64 into new memory; stki_free(*out). */
+/* Loads an index tensor (any strides) in row-major order as int64 into new memory, which the caller frees with
+ * stki_free. */
 stk_status stki_indices_load(const stk_tensor *indices, int64_t **out, stk_error *err);
 /* Stores indices in a new tensor of `dtype`; STK_E_BAD_VALUE: an index does not fit. */
 stk_status stki_indices_store(const int64_t *indices, int ndim, const int64_t *shape, stk_dtype dtype, stk_tensor *out,
@@ -26,7 +27,7 @@ void stki_sparse_order(const int64_t *indices, int axes, const int64_t *shape, i
 /* The dtype used for sums of `dtype`: i64, u64, f32 or f64. */
 stk_dtype stki_sparse_wide(stk_dtype dtype);
 
-/* sparse_coo.c: checks the tensor and loads its indices; stki_free(*out_indices). */
+/* sparse_coo.c: checks the tensor and loads its indices. The caller frees *out_indices with stki_free. */
 stk_status stki_coo_open(const stk_coo *coo, int64_t **out_indices, stk_error *err);
 /* Makes a dense tensor of zeros and stores entry k of `count` at offsets[k], in elements. */
 stk_status stki_sparse_scatter(const stk_tensor *values, int ndim, const int64_t *shape, const int64_t *offsets,

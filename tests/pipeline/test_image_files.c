@@ -19,7 +19,7 @@ static void write_image(const char *name, const stkt_png *image, size_t cut)
     free(bytes.data);
 }
 
-/* Gray images of 16 bits, with a palette, and of 8 bits. */
+/* 16-bit gray images, images with a palette, and 8-bit images. */
 static void write_others(void)
 {
     static const struct {

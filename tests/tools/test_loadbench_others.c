@@ -99,7 +99,8 @@ static void what_is_not_our_own_is_theirs(void **state)
     assert_true(others.known);
     assert_int_equal(others.processors, 2);
     assert_float_equal(others.used, 1.3, 1e-6);
-    to = later(&start, 0.98, 1); /* steps are rounded down; less than nothing counts as nothing */
+    to = later(&start, 0.98,
+               1); /* busy time is rounded down to clock steps and can be less than this process's own: 0 */
     lb_others_between(&start, &to, 0, &others);
     assert_true(others.known);
     assert_float_equal(others.used, 0, 1e-9);

@@ -22,10 +22,10 @@ struct form {
 };
 
 static const struct form forms[] = {
-    {"float16", "11 bits, up to 65504", STK_F16, false},
-    {"bfloat16", "8 bits, the range of float32", STK_BF16, false},
-    {"float8_e4m3fn", "4 bits, up to 448, no infinity", STK_F8_E4M3FN, false},
-    {"float8_e5m2", "3 bits, up to 57344", STK_F8_E5M2, false},
+    {"float16", "11 bits of precision, up to 65504", STK_F16, false},
+    {"bfloat16", "8 bits of precision, the range of float32", STK_BF16, false},
+    {"float8_e4m3fn", "4 bits of precision, up to 448, no infinity", STK_F8_E4M3FN, false},
+    {"float8_e5m2", "3 bits of precision, up to 57344", STK_F8_E5M2, false},
     {"int8 cast", "fractions truncated, -128 to 127", STK_I8, false},
     {"qint8 calibrated", "256 levels over the sine's own range", STK_DTYPE_NONE, false},
     {"qint8 fixed", "256 levels over a range given in advance", STK_DTYPE_NONE, true},

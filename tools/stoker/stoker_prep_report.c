@@ -77,7 +77,7 @@ static void print_making(const stk_prep_plan *plan, const stk_prep_estimate *est
     print_size(plan, estimate);
     print_time(plan, task, estimate);
     if (plan->work_bytes > 0)
-        printf("work      about %sB more until the job ends\n", LIVE_SHORT((double)plan->work_bytes));
+        printf("work      about %sB of temporary files until the job ends\n", LIVE_SHORT((double)plan->work_bytes));
     if (plan->resumed_rows > 0)
         printf("resumes   %" PRId64 " rows have already been made\n", plan->resumed_rows);
     if (task->tasks > 1)

@@ -235,7 +235,7 @@ static void unpack(const struct packing *p, double *values, int64_t count)
     }
 }
 
-/* Computes the values of `stored`, row-major, in `to`, which has room for f64. */
+/* Unpacks `stored` into `to`, in row-major order. `to` must have room for f64 elements, even if the result is f32. */
 static stk_status compute(const struct packing *p, const stk_tensor *stored, void *to, stk_error *err)
 {
     int64_t strides[STK_MAX_DIMS], bytes, count = stk_tensor_numel(stored);

@@ -31,9 +31,10 @@ static const stki_option image_rows[] = {
     STKI_ENUM(image_options, color, rgb, color_words,
               "Channels of decoded images: rgb, gray, or index (the palette indices of PNG images, or the stored "
               "values of gray ones)"),
-    STKI_ENUM(image_options, depth, 8, depth_words,
-              "Bits per sample: 8 (the upper 8 bits of deeper PNG images) or 16 (the samples of PNG images of 16 bits, "
-              "as uint16)"),
+    STKI_ENUM(
+        image_options, depth, 8, depth_words,
+        "Bits per sample: 8 (the upper 8 bits of deeper PNG images) or 16 (for 16-bit PNG images only, delivered as "
+        "uint16)"),
 };
 static const stki_option_table image_table = STKI_SOURCE_TABLE("images", image_rows);
 
@@ -60,9 +61,8 @@ static stk_status check_image(const stki_node *map, void *values, stk_error *err
             return stki_fail_key(err, stki_node_get(map, keys[i]),
                                  "decode: none produces no pixels, so the two options are mutually exclusive");
     if (image->color == INDEX && image->depth == DEEP)
-        return stki_fail_key(
-            err, stki_node_get(map, "depth"),
-            "color: index returns numbers of at most 8 bits; for gray images of 16 bits use color: gray");
+        return stki_fail_key(err, stki_node_get(map, "depth"),
+                             "color: index yields values of at most 8 bits; for 16-bit gray images, use color: gray");
     return STK_OK;
 }
 

@@ -40,7 +40,8 @@ static stk_status fail_entry(const stki_beton_table *table, int64_t number, cons
         (stki_place){table->file->path, e->sample < (uint64_t)l->sample_count ? (int64_t)e->sample : -1,
                      l->table + number * STKI_BETON_ENTRY,
                      STKI_TEXT("sample %" PRIu64 ", %" PRIu64 " bytes at %" PRIu64, e->sample, e->bytes, e->pointer),
-                     STKI_TEXT("%" PRId64 " samples, pages of %" PRId64 " from %" PRId64 " to %" PRId64,
+                     STKI_TEXT("%" PRId64 " samples, and pages of %" PRId64 " bytes from offset %" PRId64
+                               " to %" PRId64,
                                l->sample_count, l->page_bytes, l->data_start, l->table)},
         "allocation %" PRId64 " %s", number, what);
 }

@@ -432,10 +432,10 @@ static stk_status check_options(const struct records *r, const struct survey *s,
             err, STK_E_UNSUPPORTED, (stki_place){r->base.path, -1, -1, "raw RGB images", "only JPEG images"},
             "field '%s': source.decode: none returns the bytes of encoded images; remove it", r->field->name);
     if (r->decode.deep && r->field->kind == STKI_BETON_IMAGE)
-        return stki_fail_at(err, STK_E_UNSUPPORTED,
-                            (stki_place){r->base.path, -1, -1, "images of 8 bits, as in every .beton file",
-                                         "PNG images of 16 bits per sample"},
-                            "field '%s': source.depth: 16 is not supported", r->field->name);
+        return stki_fail_at(
+            err, STK_E_UNSUPPORTED,
+            (stki_place){r->base.path, -1, -1, "images of 8 bits, as in every .beton file", "16-bit PNG images"},
+            "field '%s': source.depth: 16 is not supported", r->field->name);
     if (r->decode.gray && s->raw && r->field->kind == STKI_BETON_IMAGE)
         return stki_fail_at(err, STK_E_UNSUPPORTED,
                             (stki_place){r->base.path, -1, -1, "raw RGB images", "only JPEG images"},
