@@ -161,6 +161,16 @@ stk_status stki_dataset_add(stki_dataset *dataset, const char *name, stki_reader
     return status;
 }
 
+static stk_status fail_count(const stki_field *field, int64_t count, const stki_field *other, int64_t expected,
+                             stk_error *err)
+{
+    return stki_fail_at(
+        err, STK_E_MISMATCH,
+        (stki_place){field->shards[0]->path, -1, -1, STKI_TEXT("%" PRId64, count), STKI_TEXT("%" PRId64, expected)},
+        "field '%s' does not have as many samples as field '%s' (%s)", field->name, other->name,
+        other->shards[0]->path);
+}
+
 stk_status stki_dataset_finish(stki_dataset *dataset, stk_error *err)
 {
     const stki_field *first = dataset->fields;
@@ -171,12 +181,10 @@ stk_status stki_dataset_finish(stki_dataset *dataset, stk_error *err)
         const stki_field *field = &dataset->fields[i];
         int64_t found = field->first[field->shard_count], expected = first->first[first->shard_count];
 
+        if (found > 0 && expected == 0)
+            return fail_count(first, expected, field, found, err);
         if (found != expected)
-            return stki_fail_at(err, STK_E_MISMATCH,
-                                (stki_place){field->shards[0]->path, -1, -1, STKI_TEXT("%" PRId64, found),
-                                             STKI_TEXT("%" PRId64 " as field '%s'", expected, first->name)},
-                                "field '%s' and field '%s' have different numbers of samples (%s)", field->name,
-                                first->name, first->shards[0]->path);
+            return fail_count(field, found, first, expected, err);
     }
     dataset->count = first->first[first->shard_count];
     return STK_OK;

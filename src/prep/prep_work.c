@@ -167,7 +167,10 @@ stk_status stki_work_check_target(const stki_job *job, stk_error *err)
 
     if (!folder)
         return stki_fail_memory(err, 256, "a path");
-    if (stat(folder, &st) != 0)
+    if (stat(folder, &st) != 0 && errno == ENOENT)
+        status = stki_fail_at(err, STK_E_NOT_FOUND, (stki_place){folder, -1, -1, "nothing", "a folder"},
+                              "%s: the output's folder does not exist; create it", key);
+    else if (stat(folder, &st) != 0)
         status = stki_fail_errno(err, errno, folder, "the output's folder cannot be used");
     else if (!S_ISDIR(st.st_mode))
         status =

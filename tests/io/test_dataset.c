@@ -116,7 +116,7 @@ static void test_fields_must_agree(void **state)
     assert_non_null(strstr(err.message, "'label'"));
     assert_non_null(strstr(err.message, "'image'"));
     assert_string_equal(err.found, "4");
-    assert_memory_equal(err.expected, "3", 1);
+    assert_string_equal(err.expected, "3");
     stki_dataset_destroy(dataset);
 }
 

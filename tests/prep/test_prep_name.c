@@ -139,6 +139,8 @@ static void test_killed(void **unused)
     stk_error err = {0};
 
     (void)unused;
+    assert_status(stkt_prep_run(NULL, NULL, &err, job(folder, "t.npy", "")), STK_E_NOT_FOUND);
+    assert_non_null(strstr(err.message, "does not exist; create it"));
     mkdir(folder, 0755);
     begin(&first, STK_PREP_COMMITTING, job(folder, "t.npy", ""));
     end(&first, SIGKILL);
