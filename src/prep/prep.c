@@ -220,7 +220,8 @@ static stk_status check_output(const stk_prep *prep, stk_error *err)
     if (!stki_prep_exists(prep->manifest_path))
         return check_name(prep, err);
     return stki_fail_at(err, STK_E_IO, (stki_place){prep->manifest_path, -1, -1, NULL, NULL},
-                        "a complete data set of this name exists; --force replaces it when the new one is complete");
+                        "a complete data set of this name exists; --force replaces it, including all files that this "
+                        "manifest lists, when the new one is complete");
 }
 
 static const char *unit_name(const stki_prep_run *run)
