@@ -81,7 +81,7 @@ typedef struct stk_tensor {
     int32_t ndim;
     uint32_t flags;
     uint32_t reserved;             /* used by the library while storages are recorded (profile.h), otherwise 0 */
-    int64_t shape[STK_MAX_DIMS];   /* elements, each >= 0; the first ndim are set */
+    int64_t shape[STK_MAX_DIMS];   /* size of each axis, >= 0; the first ndim are set */
     int64_t strides[STK_MAX_DIMS]; /* bytes from one index to the next, any sign; the first ndim are set */
 } stk_tensor;
 

@@ -54,8 +54,8 @@ void stki_read_call_end(int64_t began);
 /* Marks the thread as waiting, or no longer waiting, for a file descriptor. */
 void stki_read_waits(bool waits);
 
-/* Add the size of a chunk after decompression, and the bytes of compressed chunks that a sample used, whether just
- * decompressed or cached. The quotient of the two totals is how often each chunk is decompressed. */
+/* Add the decompressed size of a chunk, and the number of decompressed bytes that a sample used, whether its chunk was
+ * just decompressed or was cached. The quotient of the two totals is how often each chunk is decompressed. */
 void stki_read_unpacked(int64_t bytes);
 void stki_read_wanted(int64_t bytes);
 

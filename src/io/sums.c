@@ -293,8 +293,8 @@ stk_status stki_sums_find(const stki_sums *sums, const char *member, const char 
     if (!is_text(found.how, found.how_bytes, how))
         return fail(path, STK_E_MISMATCH, -1,
                     STKI_TEXT("%.*s", (int)(found.how_bytes < 90 ? found.how_bytes : 90), found.how), how,
-                    "the checksums are of records that were read with other options: rewrite them with stoker verify "
-                    "--write-sums and the same options",
+                    "the checksums were computed with different read options: rewrite them with stoker verify "
+                    "--write-sums and the options used here",
                     err);
     if (found.count != count)
         return fail(path, STK_E_MISMATCH, -1, STKI_TEXT("%" PRId64, found.count), STKI_TEXT("%" PRId64, count),

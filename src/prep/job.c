@@ -35,8 +35,8 @@ static const stki_option prep_rows[] = {
                 "With on_error: skip, the job ends if more than this fraction of the samples fails",
                 .effect = STKI_ON_NOTHING, .need = &needs_skip),
     STKI_SIZE(stki_prep_section, piece_bytes, 64MiB, 4096, INT64_C(1) << 40,
-              "Approximate maximum amount of output that must be made again after an interruption; rows to be encoded "
-              "count with their unencoded size",
+              "Approximate size of a piece, the unit of output that is redone after an interruption; rows that will be "
+              "encoded are counted at their unencoded size",
               .need = &needs_output),
     STKI_ENUM(stki_prep_section, inputs, sizes, inputs_words,
               "What the manifest records of each input: its size (sizes), or also its XXH3 checksum (digests), for "

@@ -26,7 +26,7 @@ float stki_convert_load(enum stki_convert_src kind, const uint8_t *src, bool swa
         double f64;
     } x;
 
-    /* The conversions of C round to nearest even, once. */
+    /* C's conversion to float rounds only once, to nearest even. */
     switch (kind) {
     case STKI_SRC_U8:
         return (float)*src;

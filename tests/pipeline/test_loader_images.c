@@ -143,7 +143,7 @@ static void a_bad_image(void **state)
     }
 }
 
-/* The error of one image in a folder has its path, and found and expected also as fields. */
+/* An error in one image of a folder names that image's path, and also sets err.found and err.expected. */
 static void errors_name_the_image(void **state)
 {
     static const struct {

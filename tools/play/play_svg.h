@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stoker/tensor.h>
 
-/* The storage: one cell per element, eight per image so that they wrap on narrow screens; a bar for large ones. */
+/* The storage: one cell per element, in images of eight cells that wrap on narrow screens; a large storage is a bar. */
 stk_status pl_svg_storage(const stk_tensor *tensor, int hue, FILE *to, stk_error *err);
 /* The elements by index: planes of rows and columns, at most a dozen of each. */
 void pl_svg_tensor(const stk_tensor *tensor, int hue, FILE *to);

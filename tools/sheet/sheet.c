@@ -114,7 +114,7 @@ static stk_status take_pixels(struct sheet *sheet, const stk_tensor *hwc, stk_er
     return STK_OK;
 }
 
-/* Draws the image in cell number `cell`, as large as it fits. */
+/* Draws the image in cell number `cell`, scaled to fit. */
 static stk_status draw(struct sheet *sheet, const stk_tensor *hwc, int64_t cell, stk_error *err)
 {
     int64_t h = hwc->shape[0], w = hwc->shape[1], channels = hwc->shape[2], most = h > w ? h : w;

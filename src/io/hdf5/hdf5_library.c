@@ -2,7 +2,8 @@
  * the same time, and thread-safe builds serialize all calls anyway. One lock around all calls is therefore correct for
  * both and costs nothing. It is recursive: a program that holds it (stk_hdf5_lock) may call stoker.
  *
- * A fork acquires the lock, so that in the child neither this lock nor the library's is held. */
+ * Fork handlers acquire the lock before a fork and release it in parent and child, so that no other thread holds it
+ * or the library's lock at the fork. */
 #include "hdf5_library.h"
 #include "error.h"
 #include "guard.h"

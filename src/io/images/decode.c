@@ -253,8 +253,9 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Replaces the file by one that has only the restart intervals that the part needs, and adjusts `how`. It includes the
- * lines above and below the part that upsampling reads; the neighboring columns already belong to the part. */
+/* Replaces the file by one that has only the restart intervals that the part needs, and adjusts `how`. The cut file
+ * also has the lines above and below the part, which upsampling needs; the part already includes the neighboring
+ * columns. */
 static stk_status cut_jpeg(stki_decoder *decoder, const void **bytes, int64_t *count, int64_t margin,
                            stki_jpeg_how *how, stk_error *err)
 {

@@ -171,7 +171,7 @@ stk_status lb_residency_read(const struct lb_files *files, struct lb_residency *
     }
     if (files->others) {
         out->known = false;
-        snprintf(out->why, sizeof out->why, "the data is in files that the config does not name itself");
+        snprintf(out->why, sizeof out->why, "the config does not name the data files directly");
     } else if (files->count == 0) {
         out->known = false;
         snprintf(out->why, sizeof out->why, "the data is not in files");
@@ -221,8 +221,8 @@ stk_status lb_cache_drop(const struct lb_files *files, stk_error *err)
 
     if (files->others)
         return stki_fail(err, STK_E_UNSUPPORTED,
-                         "--cache=cold: the data is in files that the config does not name itself (a list of images, "
-                         "a name without its extension), which cannot be evicted");
+                         "--cache=cold: the config does not name the data files directly (a list of images, "
+                         "a name without its extension), so they cannot be evicted");
     if (files->count == 0)
         return stki_fail(err, STK_E_UNSUPPORTED, "--cache=cold: the data is not in files, so it cannot be evicted");
     for (int64_t i = 0; i < files->count; i++) {

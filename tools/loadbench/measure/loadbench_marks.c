@@ -146,7 +146,7 @@ stk_status lb_log_open(struct lb_log *log, const char *path, stk_error *err)
 static void give_up(struct lb_log *log, int failed)
 {
     stki_fail_errno(&log->failed, failed ? failed : EIO, log->path,
-                    "writing interval records; the last records are missing");
+                    "the last interval records are missing, because writing failed");
     if (log->to)
         fclose(log->to);
     log->to = NULL;

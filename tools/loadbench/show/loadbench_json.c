@@ -216,7 +216,8 @@ static void append(json_t *list, json_t *value)
         lb_json_incomplete = true;
 }
 
-/* Adds the figures of `count` intervals between consecutive structs, which are `step` bytes apart from `first` on. */
+/* Adds the figures of the `count` intervals between consecutive structs, which begin at `first` and are `step` bytes
+ * apart. */
 static void set_lists(json_t *json, int group, const void *first, size_t step, int count)
 {
     for (int k = 0; k < lb_interval_figure_count; k++) {
