@@ -12,7 +12,7 @@
  *
  * An output may not be read-only (STK_E_BAD_ARG). No two of its elements may share an address, and it may not overlap
  * an operand unless it is the same view (STK_E_BAD_OVERLAP; not detected for views with gaps). Complex, 8-bit float and
- * byte-swapped tensors can only be copied and cast: STK_E_UNSUPPORTED.
+ * byte-swapped tensors can only be copied and cast; everything else fails with STK_E_UNSUPPORTED.
  */
 #ifndef STOKER_OPS_H
 #define STOKER_OPS_H

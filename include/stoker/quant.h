@@ -81,8 +81,8 @@ STK_API stk_status stk_quant_minmax_channels(const stk_tensor *samples, int axis
  * elements. Uses half a megabyte of memory for any size. */
 STK_API stk_status stk_quant_percentile(const stk_tensor *samples, stk_qdtype qdtype, stk_qscheme scheme, double low,
                                         double high, stk_quant **out, stk_error *err);
-/* From percentiles of a histogram with `bins` equal bins between the smallest and the largest element, interpolated
- * linearly inside a bin: accurate to one bin, in two passes. */
+/* From percentiles of a histogram with `bins` equal-width bins between the smallest and the largest element,
+ * interpolated linearly inside a bin: accurate to one bin, in two passes. */
 STK_API stk_status stk_quant_histogram(const stk_tensor *samples, stk_qdtype qdtype, stk_qscheme scheme, int64_t bins,
                                        double low, double high, stk_quant **out, stk_error *err);
 /* From the range [low * k / steps, high * k / steps], k = 1 to steps (0: 100), that gives these samples the smallest

@@ -91,7 +91,7 @@ typedef enum stk_status {
 } stk_status;
 
 /* A plain struct owned by the caller; nothing in it needs to be freed. Unknown numbers are -1, unknown strings "".
- * `message` is one line without a newline that includes file, record, offset, found and expected. */
+ * `message` is a single line, without a trailing newline, that includes file, record, offset, found and expected. */
 typedef struct stk_error {
     stk_status status;
     int64_t record; /* index of the sample in its field, or line number in a config */

@@ -41,7 +41,7 @@ static stk_status resolve(stki_field_plan *plan, stk_error *err)
             "the axes of height and width are unknown; specify the layout of the samples: source: {layout: "
             "nhwc} or {layout: nchw}");
     if (channels > STKI_LATE_CHANNELS)
-        return stki_fail_node(err, erase->node, "found samples of %lld channels, expected at most %d",
+        return stki_fail_node(err, erase->node, "found samples with %lld channels, expected at most %d",
                               (long long)channels, STKI_LATE_CHANNELS);
     if (erase->value_count > 1 && erase->value_count != channels)
         return stki_fail_node(err, erase->node, "found %d values, expected 1 or %lld, one per channel",

@@ -163,7 +163,7 @@ static stk_status resolve_colors(stki_field_plan *plan, stk_error *err)
                                stk_dtype_name(field->dtype));
     if (channels != 3 && channels != 1)
         return stki_fail_field(err, plan->config, STK_E_UNSUPPORTED,
-                               "%s: found samples of %lld channels, expected 3 or 1", step, (long long)channels);
+                               "%s: found samples with %lld channels, expected 3 or 1", step, (long long)channels);
     plan->image.resample = true;
     return STK_OK;
 }

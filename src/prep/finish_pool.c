@@ -267,7 +267,7 @@ static stk_status note_failure(const stki_finish_rows *work, stki_finish_slot *s
     return status == STK_E_MEMORY ? status : kept;
 }
 
-/* Only STK_E_MEMORY fails the run; errors of single rows are recorded in the slot. */
+/* Only STK_E_MEMORY fails the run; errors in individual rows are recorded in the slot. */
 static stk_status finish_rows(const stki_finish_rows *work, stki_finish_slot *slot, int worker, int64_t first,
                               int64_t rows, stk_error *err)
 {

@@ -135,7 +135,7 @@ struct stki_spool {
 static stk_status damaged(const char *path, int64_t offset, const char *what, stk_error *err)
 {
     return stki_fail_at(err, STK_E_CORRUPT, (stki_place){path, -1, offset, what, NULL},
-                        "a piece of the job is damaged; remove it, and the next run will make it again");
+                        "a piece of the job is damaged; remove it, and the next run will recreate it");
 }
 
 /* Locates the JSON at the end of the file. */

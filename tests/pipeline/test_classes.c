@@ -1,7 +1,7 @@
 /* stki-threads */
-/* Tests of class tables: one table per field over shards and data sets, for folders, lists, tables and lines of JSON;
- * tables given as a list, a file, another folder or a manifest; classes that are not in the table; and jobs whose
- * outputs are loaded again. The expected numbers are positions in lists of names in this file. */
+/* Tests of class tables: one table per field over shards and data sets, for folders, lists, tables and JSON Lines
+ * files; tables given as a list, a file, another folder or a manifest; classes that are not in the table; and jobs
+ * whose outputs are loaded again. The expected numbers are positions in lists of names in this file. */
 #include "allocate.h"
 #include "faults.h"
 #include "io_files.h"

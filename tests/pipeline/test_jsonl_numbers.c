@@ -1,4 +1,4 @@
-/* Tests of numbers and lists of numbers in lines of JSON, against Python's json and NumPy (texts/numbers.tsv). */
+/* Tests of numbers and lists of numbers in JSON Lines files, against Python's json and NumPy (texts/numbers.tsv). */
 #include "io_files.h"
 #include "loader_test.h"
 #include "sha256.h"

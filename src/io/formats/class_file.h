@@ -4,7 +4,7 @@
 
 #include "classes.h"
 
-/* Adds the class names of class folders, a list of images, a table or lines of JSON (the member opts->name or
+/* Adds the class names of class folders, a list of images, a table or a JSON Lines file (the member opts->name or
  * opts->prefer), sorted; or of another text file, with one name per line in that order, which sets *ordered. */
 stk_status stki_classes_of_path(const char *path, const stki_reader_opts *opts, stki_classes *out, bool *ordered,
                                 stk_error *err);

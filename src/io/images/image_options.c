@@ -40,7 +40,7 @@ static const stki_option_table image_table = STKI_SOURCE_TABLE("images", image_r
 
 static const stki_option exif_rows[] = {
     STKI_ENUM(exif_options, orientation, stored, orientation_words,
-              "upright: rotate images according to their EXIF orientation"),
+              "upright: rotate and flip images according to their EXIF orientation"),
 };
 static const stki_option_table exif_table = STKI_SOURCE_TABLE("EXIF", exif_rows);
 

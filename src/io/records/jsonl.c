@@ -1,4 +1,4 @@
-/* jsonl.c: determines the type of a key's values in lines of JSON; see text.h. Strings are found when their line is
+/* jsonl.c: determines the type of a key's values in JSON Lines files; see text.h. Strings are found when their line is
  * read. For numbers and lists of numbers, all lines are scanned at open: integers are i64, others f64, and lists of
  * equal length become rows. A null among numbers is NaN, and makes them f64. One scan serves all fields that read the
  * same file; errors are kept and returned when their field is opened. */

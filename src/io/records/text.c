@@ -149,7 +149,7 @@ static void borrow(stki_text_file *text, const stki_text_file *lender)
     text->index.held_bytes = 0; /* counted for the lender */
 }
 
-/* `lender`: another container of the same lines of JSON, or NULL. */
+/* `lender`: another container of the same JSON Lines file, or NULL. */
 static stk_status open_text(stki_file *file, const stki_reader_opts *opts, bool json, const stki_text_file *lender,
                             stki_container **out, stk_error *err)
 {

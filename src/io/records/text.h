@@ -19,15 +19,15 @@ typedef struct stki_text_index {
     stki_places start;  /* count + 1 entries; the last one is the end of the samples */
     int64_t *line;      /* line number, from 1, of sample 1024 * k; owned */
     int64_t held_bytes; /* memory used */
-    int64_t longest;    /* size of the longest sample, or (lines of JSON) of the longest line */
-    int64_t left_out;   /* blank lines of JSON, empty documents */
+    int64_t longest;    /* size of the longest sample, or (JSON Lines) of the longest line */
+    int64_t left_out;   /* blank lines (JSON Lines), empty documents */
     bool carriage;      /* whether any line ends in CR LF */
 } stki_text_index;
 
 /* The type of a key's values, from the first one. */
 enum stki_jsonl_kind { STKI_JSONL_TEXT, STKI_JSONL_NUMBER, STKI_JSONL_LIST };
 
-/* The values of a key in lines of JSON. */
+/* The values of a key in a JSON Lines file. */
 typedef struct stki_jsonl_column {
     char *key;  /* owned by the list of columns */
     bool reals; /* source.dtype: float64: numbers are F64 even if all are integers, or out of range of I64 */
@@ -46,7 +46,7 @@ typedef struct stki_text_file {
     int64_t separator_bytes;
     int64_t begins; /* offset after a byte order mark */
     stki_text_index index;
-    bool json;                  /* lines of JSON; the members below are only for these */
+    bool json;                  /* JSON Lines; the members below are only for these */
     stki_jsonl_column column;   /* the values that are the samples */
     stki_jsonl_column *columns; /* of all fields that are opened together; owned */
     int column_count;

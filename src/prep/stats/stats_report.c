@@ -109,7 +109,7 @@ static void say_numbers(report *r)
 
 /* ---- histograms ---- */
 
-/* The bin of x among `count` equal bins from low to high, of which the last is closed, as in numpy.histogram. */
+/* The bin of x among `count` equal-width bins from low to high, of which the last is closed, as in numpy.histogram. */
 static int64_t place_of(double x, double low, double high, int64_t count)
 {
     const double place = (x - low) / (high - low) * (double)count;
