@@ -183,10 +183,10 @@ static void test_left_out(void **state) /* row P17 */
     assert_int_equal(mkfifo(stkt_path("odd/cat/pipe"), 0600), 0);
     assert_string_equal(listing("odd", NULL), "cat/1.jpg=0");
     assert_true(warns("odd", "skipped: 4 hidden"));
-    assert_true(warns("odd", "skipped: 1 files that are not .jpg"));
+    assert_true(warns("odd", "skipped: 1 file that is not .jpg"));
     assert_true(warns("odd", "skipped: 2 dangling links, pipes and similar"));
     assert_true(warns("odd", "skipped: 1 images next to the class folders"));
-    assert_true(warns("odd", "1 class folders have no image"));
+    assert_true(warns("odd", "1 class folder has no image"));
 }
 
 /* A file with the name of an image is a sample even if it cannot be read: it must fail and not be left out. */

@@ -369,6 +369,45 @@ static void test_refused(void **state)
     }
 }
 
+/* Whether a note of the loader has this text. */
+static bool has_note(const stk_loader *loader, const char *text)
+{
+    bool has = false;
+
+    for (int i = 0; i < stk_loader_note_count(loader); i++)
+        has = has || strstr(stk_loader_note(loader, i), text);
+    return has;
+}
+
+/* A table with a delimiter other than the comma looks like a table of one column of text. */
+static void test_another_delimiter(void **state)
+{
+    static const struct {
+        const char *table, *source, *note;
+    } cases[] = {
+        {"a;b\n1;2\n3;4\n", "", "source.delimiter: \";\""},
+        {"a\tb\n1\t2\n3\t4\n", "", "source.delimiter: \"\\t\""},
+        {"a;b\n1;2\n3;4\n", "name: a, delimiter: ';'", NULL},
+        {"a\n1\n3\n", "", NULL},
+        {"\"a,b\"\n1\n3\n", "", NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        stk_loader *loader;
+
+        stkt_write_file(stkt_path("other.csv"), cases[i].table, strlen(cases[i].table));
+        assert_int_equal(stkt_open(&loader,
+                                   "dataset: {fields: {x: {path: %s, source: {%s}}}}\n"
+                                   "loader: {batch_size: 2, num_workers: 0}",
+                                   stkt_path("other.csv"), cases[i].source),
+                         STK_OK);
+        assert_int_equal(has_note(loader, "source.delimiter"), cases[i].note != NULL);
+        assert_true(!cases[i].note || has_note(loader, cases[i].note));
+        stk_loader_destroy(loader);
+    }
+}
+
 /* A cell that is not a number turns a column of numbers into text. A request for numbers must not return its character
  * codes. */
 static void test_text_for_numbers(void **state)
@@ -484,6 +523,7 @@ int main(void)
         cmocka_unit_test(test_files),
         cmocka_unit_test(test_many_classes),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_another_delimiter),
         cmocka_unit_test(test_text_for_numbers),
         cmocka_unit_test(test_broken_tables),
         cmocka_unit_test(test_record_limit),

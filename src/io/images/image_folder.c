@@ -140,7 +140,8 @@ static void warn(struct folder *folder)
     if (set->hidden)
         stki_container_warn(&folder->base, "skipped: %" PRId64 " hidden files or folders", set->hidden);
     if (set->others)
-        stki_container_warn(&folder->base, "skipped: %" PRId64 " files that are not .jpg, .jpeg or .png", set->others);
+        stki_container_warn(&folder->base, "skipped: %" PRId64 " %s not .jpg, .jpeg or .png", set->others,
+                            set->others == 1 ? "file that is" : "files that are");
     if (set->broken)
         stki_container_warn(&folder->base,
                             "skipped: %" PRId64 " dangling links, pipes and similar entries without an image extension",
@@ -153,7 +154,8 @@ static void warn(struct folder *folder)
                             " folders that contain themselves (through links) or are nested more than 64 levels deep",
                             set->loops);
     if (set->empty_classes)
-        stki_container_warn(&folder->base, "%" PRId64 " class folders have no images", set->empty_classes);
+        stki_container_warn(&folder->base, "%" PRId64 " class %s no images", set->empty_classes,
+                            set->empty_classes == 1 ? "folder has" : "folders have");
 }
 
 static stk_status add_details(struct folder *folder, stk_error *err)

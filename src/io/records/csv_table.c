@@ -255,6 +255,18 @@ static stk_status take_name(stki_csv *csv, int column, const stki_csv_cell *cell
     return STK_OK;
 }
 
+/* A single column whose name has another usual delimiter. */
+static void warn_of_delimiter(stki_csv *csv)
+{
+    const char *name = csv->columns[0].name, *other = strpbrk(name, ";\t|,");
+
+    if (other && *other != csv->delimiter)
+        stki_container_warn(&csv->base,
+                            "the only column is named \"%s\": does the table use another delimiter "
+                            "(source.delimiter: \"%s\")?",
+                            name, *other == '\t' ? "\\t" : STKI_TEXT("%c", *other));
+}
+
 static stk_status read_header(stki_csv *csv, scan *s, stki_csv_cell *cells, stk_error *err)
 {
     const stki_csv_want want = {cells, STKI_CSV_COLUMNS, -1};
@@ -281,6 +293,8 @@ static stk_status read_header(stki_csv *csv, scan *s, stki_csv_cell *cells, stk_
     if (status == STK_OK && numbers && csv->header)
         stki_container_warn(&csv->base,
                             "all column names are numbers: is the header line missing (source.header: false)?");
+    if (status == STK_OK && count == 1 && csv->header)
+        warn_of_delimiter(csv);
     return status;
 }
 
