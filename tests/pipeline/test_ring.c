@@ -576,34 +576,6 @@ static void await_restart_waits_after_the_last_step(void **state)
     free(t);
 }
 
-static void workers_prefer_the_slots_that_they_filled(void **state)
-{
-    toy *t = malloc(sizeof *t);
-    toy_slot *slots[2], *again;
-    int64_t waited = 0;
-
-    (void)state;
-    start(t, 2, 0, 1, 100);
-    for (int i = 0; i < 2; i++) {
-        stki_ring_run_inline(t->ring, i, &t->clocks[i], INT64_MAX);
-        assert_int_equal(stki_ring_next(t->ring, 0, (stki_ring_slot **)(void *)&slots[i], &waited), STK_OK);
-    }
-    assert_ptr_not_equal(slots[0], slots[1]);
-    for (int turn = 0; turn < 4; turn++) { /* released in both orders, and asked for in both */
-        const int worker = turn % 2;
-
-        stki_ring_release(t->ring, &slots[turn / 2]->ring);
-        stki_ring_release(t->ring, &slots[!(turn / 2)]->ring);
-        for (int k = 0; k < 2; k++) {
-            stki_ring_run_inline(t->ring, k == 0 ? worker : !worker, &t->clocks[0], INT64_MAX);
-            assert_int_equal(stki_ring_next(t->ring, 0, (stki_ring_slot **)(void *)&again, &waited), STK_OK);
-            assert_ptr_equal(again, slots[k == 0 ? worker : !worker]);
-        }
-    }
-    stop(t);
-    free(t);
-}
-
 /* ---- one step by two workers ---- */
 
 /* One step of two tiles, each of which ends when both have started. */
@@ -933,7 +905,6 @@ int main(void)
         cmocka_unit_test(finish_delivers_what_is_begun),
         cmocka_unit_test(a_view_counts_the_slots),
         cmocka_unit_test(await_restart_waits_after_the_last_step),
-        cmocka_unit_test(workers_prefer_the_slots_that_they_filled),
         cmocka_unit_test(restarts_lose_nothing),
         cmocka_unit_test(restart_of_half_a_step),
         cmocka_unit_test(restart_while_a_step_is_opened),
