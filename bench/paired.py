@@ -47,7 +47,8 @@ def limits(build, data, group, loop):
 
 def loader(build, data, workload, *sets):
     out = subprocess.run([os.path.join(build, "loadbench"), os.path.join(ROOT, "configs", workload + ".yaml"), "--format=json",
-                          "--set=bench.run_time=0.7s", "--set=bench.ramp=0.3s", "--set=bench.repeats=1"] + ["--set=" + s for s in sets],
+                          "--set=bench.run_time=0.7s", "--set=bench.ramp=0.3s", "--set=bench.repeats=1",
+                          "--set=bench.cache=warm"] + ["--set=" + s for s in sets],
                          env=dict(os.environ, STOKER_BENCH_DATA=data), capture_output=True, text=True, check=True).stdout
     return json.loads(out)["result"]["samples_per_s"]["median"]
 
