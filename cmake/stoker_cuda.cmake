@@ -10,7 +10,7 @@ set(STOKER_CUDA_ARCHITECTURES "" CACHE STRING "GPUs to compile kernels for, e.g.
 Empty: 75;80;86;89;90;100 in release builds, only 90 in others, whose tests run on the host device")
 set(STOKER_CUDA_HOST_COMPILER "" CACHE FILEPATH "C++ compiler that nvcc calls (-ccbin); empty: nvcc's default")
 
-# The reason why there is no cuda device, for error messages; empty if there is one.
+# The reason why CUDA is not supported, for error messages; empty if it is.
 set(STOKER_CUDA_MISSING "")
 set(STOKER_CUDA_FOUND FALSE)
 
@@ -98,7 +98,7 @@ endif()
 # Flags for all kernels, which scripts/check-kernels repeats: --fmad=false, so that only explicit operations are fused, and no
 # fast-math.
 set(stoker_nvcc_flags -std=c++17 -O3 --fmad=false)
-if(STOKER_CUDA_VERSION VERSION_GREATER_EQUAL 13) # all its drivers support compression, to a fifth of the bytes
+if(STOKER_CUDA_VERSION VERSION_GREATER_EQUAL 13) # the drivers it requires support compressed kernels, a fifth of the size
   list(APPEND stoker_nvcc_flags --compress-mode=size)
 endif()
 

@@ -8,7 +8,7 @@
 #include <time.h>
 
 enum { SLOTS = 2, STEPS = 20, FLOATS = 4 << 20 };
-#define STEP_NS 10000000 /* how long a step takes */
+#define STEP_NS 10000000 /* duration of a step */
 
 static stk_error err;
 

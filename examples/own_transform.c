@@ -11,7 +11,7 @@ static stk_status noise_shape(void *context, const stk_tensor *in, stk_tensor *o
     return STK_OK;
 }
 
-/* Called by the workers at the same time, each with its own sample. The noise depends only on `random`. */
+/* Workers call this concurrently, each with its own sample. The noise depends only on `random`. */
 static stk_status noise_run(void *context, const stk_transform_call *call, const stk_tensor *in, stk_tensor *out,
                             stk_error *err)
 {

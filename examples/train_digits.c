@@ -164,7 +164,7 @@ static double train_on(softmax_model *model, const float *images, const int64_t 
 
 /* ---- the loop ---- */
 
-/* Returns the accuracy over one epoch of `loader`, which is endless. */
+/* Returns the accuracy over the next epoch of `loader`, which repeats the data endlessly. */
 static double accuracy(const softmax_model *model, stk_loader *loader)
 {
     int64_t right = 0, seen = 0;

@@ -342,7 +342,7 @@ static int64_t count_right(const step *s)
     return count.as.i;
 }
 
-/* Returns the accuracy over one epoch of `loader`, which is endless. */
+/* Returns the accuracy over the next epoch of `loader`, which repeats the data endlessly. */
 static double accuracy(network *net, stk_loader *loader)
 {
     int64_t right = 0, seen = 0;

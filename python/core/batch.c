@@ -82,7 +82,7 @@ static bool check(const core_batch *self)
 
 /* ---- tensors ---- */
 
-/* Converts to the library that `to` names. Takes over the reference to the tensor. */
+/* Converts to the library that `to` names. Steals the reference to the tensor. */
 static PyObject *convert(const core_batch *self, core_tensor *tensor)
 {
     const int to = self->loader ? self->loader->to : CORE_TO_NONE;
@@ -321,7 +321,7 @@ static PyObject *clone(PyObject *object, PyObject *unused)
     return NULL;
 }
 
-/* The same rows with other tensors: (values, more), dicts. */
+/* with_values(values, more): a batch with the same numbers and the tensors of these dicts. */
 static PyObject *with_values(PyObject *object, PyObject *args)
 {
     const core_batch *self = (core_batch *)object;

@@ -95,7 +95,7 @@ static int64_t batch_bytes(const core_batch *batch)
     return sum;
 }
 
-/* The bytes of all tensors, which are objects with an attribute nbytes. An exception may be set afterwards. */
+/* Returns the total bytes of all tensors, which are objects with an attribute nbytes. May leave an exception set. */
 static int64_t bytes_of(PyObject *item, int depth)
 {
     PyObject *value, *number;

@@ -100,17 +100,17 @@ PyObject *core_raise(const stk_error *err);
 /* Raises the package's exception for a status. Returns NULL. */
 PyObject *core_refuse(stk_status status, const char *message);
 PyObject *core_text(const char *text); /* UTF-8, other bytes escaped as Python does for paths */
-PyObject *core_own_text(char *text);   /* and frees it; NULL: MemoryError */
+PyObject *core_own_text(char *text);   /* the same, and frees `text`; NULL: MemoryError */
 /* Frees an object of a heap type. */
 void core_free(PyObject *self);
 
 /* ---- streams.c ---- */
 
-/* The numbering of DLPack: -1 none (*out is NULL), None and 1 the legacy default stream, 2 the thread's own, otherwise
- * a cudaStream_t, of the loader's device. False: an exception is set. */
+/* Converts DLPack's number of a stream of the loader's device: -1 means no stream (*out is NULL), None and 1 the legacy
+ * default stream, 2 the per-thread default stream; any other number is a cudaStream_t. False: an exception is set. */
 bool core_stream_from(PyObject *number, core_loader *loader, stk_stream **out);
-/* torch's current streams that may work on the loader's batches (NULL: on none); their number, or -1 with an exception.
- */
+/* Stores torch's current streams that may use the loader's batches (`loader` NULL: none). Returns their number; -1: an
+ * exception is set. */
 int core_current_streams(core_loader *loader, stk_stream *out[CORE_MOST_STREAMS]);
 void core_streams_close(core_loader *loader);
 
@@ -133,7 +133,7 @@ PyObject *core_tensor_dlpack_device(PyObject *self, PyObject *unused);
 
 /* An empty batch of the loader. */
 core_batch *core_batch_new(core_loader *loader);
-/* Takes over the caller's reference to `batch`. */
+/* Steals the caller's reference to `batch`. */
 void core_batch_set(core_batch *self, stk_batch *batch);
 /* Copies all tensors, on a device in `stream`, and releases the slot. Runs no Python code. False: an exception is set.
  */

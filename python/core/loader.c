@@ -152,8 +152,9 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
     return opened && read_names(self) ? 0 : -1;
 }
 
-/* Sets what follows from the options: (timeout in ns, to, copy, restart, device or None, pinned, ragged, is_alone). On
- * the host device, next waits for the copy, because other libraries treat its memory as ordinary memory. */
+/* Sets members that are derived from the options: (timeout in ns, to, copy, restart, device or None, pinned, ragged,
+ * is_alone). On the host device, next waits for the copy, because other libraries treat its memory as ordinary
+ * memory. */
 static PyObject *configure(PyObject *object, PyObject *args)
 {
     core_loader *self = (core_loader *)object;
@@ -304,7 +305,7 @@ static stk_status ask(core_loader *self, stk_stream *stream, int64_t ns, stk_bat
     return status;
 }
 
-/* STK_OK: *out is a batch that counts as used. STK_END. Otherwise, an exception is set. */
+/* STK_OK: *out is a batch, marked as used. STK_END: no more batches. Otherwise, an exception is set. */
 static stk_status wait_for_batch(core_loader *self, stk_stream *stream, int64_t limit, stk_batch **out)
 {
     const int64_t start = now_ns();
