@@ -45,7 +45,7 @@ static stk_status check_value(const struct arg_option *option, const char *value
     return STK_OK;
 }
 
-/* Reads the option at argv[*at]; advances *at if the value is a separate word. */
+/* Parses the option at argv[*at]. Advances *at if the value is a separate argument. */
 static stk_status read_option(int argc, char **argv, int *at, const struct arg_option *options, int count, void *owner,
                               const char **given, stk_error *err)
 {

@@ -1,5 +1,6 @@
-/* codec_inflate.c: measures libdeflate alone on chunks from all over an HDF5 data set. The shuffle and checksum
- * filters, which stoker also undoes, are excluded: every loader has to do the decompression. */
+/* codec_inflate.c: measures libdeflate alone on chunks sampled from an entire HDF5 data set. The shuffle and checksum
+ * filters, which stoker also decodes, are excluded, so that the figure is only the decompression that every loader has
+ * to do. */
 #include "codec_run.h"
 #include "error.h"
 #include "file.h"
@@ -93,8 +94,8 @@ static stk_status collect(const struct codec_ask *ask, const stki_hdf5_chunks *c
     return status;
 }
 
-/* Samples per chunk. Samples are the rows of axis 0; if they are divided into several chunks along the other axes, a
- * chunk counts only its share of each row. */
+/* Returns the number of samples per chunk. Samples are the rows of axis 0. If a row spans several chunks along the
+ * other axes, each chunk counts as a fraction of a sample. */
 static double samples_a_chunk(const stki_hdf5_grid *grid)
 {
     double samples = (double)grid->chunk[0];
@@ -128,8 +129,8 @@ static stk_status measure(stki_hdf5_dataset *dataset, const struct codec_ask *as
     return status;
 }
 
-/* Opens the data set `name`. If it is not found and the file has only one data set, opens that one, as for a field of a
- * config. */
+/* Opens the data set `name`. If it does not exist and the file has only one data set, opens that one, as the loader
+ * does for a field. */
 static stk_status open_dataset(stki_hdf5_file *file, const char *path, const char *name, stki_hdf5_dataset **out,
                                stk_error *err)
 {

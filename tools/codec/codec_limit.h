@@ -1,5 +1,5 @@
-/* codec_limit.h: measures the decoding libraries alone, from memory and on the same bytes as the loader: libjpeg-turbo
- * on the JPEG images of a field, libdeflate on the chunks of an HDF5 data set. */
+/* codec_limit.h: measures the decoding libraries in isolation, on the bytes that the loader decodes, held in memory:
+ * libjpeg-turbo on the JPEG images of a field, libdeflate on the chunks of an HDF5 data set. */
 #ifndef CODEC_LIMIT_H
 #define CODEC_LIMIT_H
 
@@ -8,28 +8,28 @@
 
 struct codec_ask {
     int threads;
-    int64_t most_bytes; /* memory limit; 0: 128 MiB, which is the maximum */
-    int64_t time_ns;    /* duration in ns of each of three measurements, of which the median counts */
+    int64_t most_bytes; /* limit on compressed images or decompressed chunks; 0: 128 MiB, the maximum */
+    int64_t time_ns;    /* duration of each of the three measurements; the result is their median */
     const char *const *paths;
     int path_count;
-    const char *source;      /* keys of `source` in the config language, "{name: image}"; NULL: none */
-    const char *name;        /* of the field */
-    const _Atomic int *stop; /* not 0: stops without a result; NULL: never stops */
+    const char *source;      /* the field's `source` key in config syntax, such as "{name: image}"; NULL: none */
+    const char *name;        /* name of the field */
+    const _Atomic int *stop; /* the measurement stops without a result when this becomes nonzero; may be NULL */
 };
 
 struct codec_limit {
-    double samples_per_s; /* 0: no such data in these files, see `missing` */
-    double bytes_per_s;   /* size when decompressed */
+    double samples_per_s; /* 0: not measured, for the reason in `missing` */
+    double bytes_per_s;   /* decompressed bytes */
     int items;            /* number of images or chunks measured */
-    int64_t packed_bytes; /* their compressed size */
+    int64_t packed_bytes; /* total compressed size of the items */
     char missing[256];
 };
 
-/* Decodes whole images to RGB: up to CODEC_ITEMS of them, from all over the data. */
+/* Decodes at most CODEC_ITEMS whole images, drawn at random from all of the data, to RGB. */
 enum { CODEC_ITEMS = 256 };
 stk_status codec_jpeg(const struct codec_ask *ask, struct codec_limit *out, stk_error *err);
-/* Decompresses chunks of the data set `name` of an HDF5 file, along axis 0. Filters other than deflate are not
- * decoded. */
+/* Decompresses at most CODEC_ITEMS chunks of the data set `name` of an HDF5 file. Samples are the rows of axis 0.
+ * Filters other than deflate are not decoded. */
 stk_status codec_inflate(const struct codec_ask *ask, struct codec_limit *out, stk_error *err);
 
 const char *codec_jpeg_version(void);    /* "libjpeg-turbo 2.1.5" */

@@ -4,11 +4,13 @@
 
 #include <stdbool.h>
 
-/* Whether this is a terminal that supports carriage returns: TERM is set, and not to "dumb". */
+/* Whether the descriptor is a terminal that supports carriage returns, which means that TERM is set and is not
+ * "dumb". */
 bool live_is_terminal(int descriptor);
 /* Whether live_is_terminal is true and NO_COLOR is not set. */
 bool live_takes_color(int descriptor);
-/* Returns the current width of stderr; called for each redraw, because the terminal may be resized. 80: unknown. */
+/* Returns the current width of the terminal on stderr, or 80 if it is unknown. Call it for each redraw, because the
+ * terminal may be resized. */
 int live_columns(void);
 
 /* Replaces the line on stderr, truncated to `columns`. ASCII. */
@@ -23,8 +25,8 @@ const char *live_short_number(char *buffer, int size, double value);
 const char *live_time(char *buffer, int size, double seconds);
 #define LIVE_TIME(seconds) live_time((char[32]){0}, 32, seconds)
 
-/* Appends to the text of `used` characters in `out`, truncating it. Returns the full length (larger than `size`:
- * truncated). */
+/* Appends to the text of `used` characters in `out`, truncating the result to `size`. Returns the new length, which is
+ * `size` or more if the text was truncated. */
 int live_part(char *out, int size, int used, const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 #endif

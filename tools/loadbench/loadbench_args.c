@@ -27,7 +27,7 @@ static stk_status take_digest(void *owner, const char *value, stk_error *err)
     return STK_OK;
 }
 
-/* The same as --set bench.cache=…: the last one wins. */
+/* --cache is equivalent to --set bench.cache=…; the last of both wins. */
 static stk_status take_cache(void *owner, const char *value, stk_error *err)
 {
     static const char *const sets[] = {"bench.cache=as-is", "bench.cache=warm", "bench.cache=cold"};
@@ -147,7 +147,8 @@ void lb_args_help(FILE *to)
           to);
 }
 
-/* Returns an option that uses the result of a run; NULL: none was given. --accelerators handles requirements itself. */
+/* Returns an option that was given and uses the result of a run; NULL: none. --accelerators handles --require
+ * itself. */
 static const char *studied(const struct lb_args *args)
 {
     const bool required = args->require_count > 0 && args->action != LB_ACCELERATORS;

@@ -24,18 +24,18 @@ struct lb_source;
 
 struct lb_args {
     int action;               /* an lb_action */
-    const char *file;         /* the config, or the specification of --make; NULL where the action needs none */
-    struct lb_source *source; /* measured instead of the config's loader; NULL: none. Set by the caller */
-    const char **sets;        /* assignments in order; freed by lb_args_fini, the strings belong to argv */
+    const char *file;         /* the config, saved result or specification (--make); NULL if the action needs none */
+    struct lb_source *source; /* measured instead of the config's loader, or NULL; set by the caller */
+    const char **sets;        /* assignments in order; the array is freed by lb_args_fini, the strings belong to argv */
     int set_count;
-    const char *debug;     /* topics, or NULL */
+    const char *debug;     /* topics of --debug, or NULL */
     const char *device;    /* of --transfer */
     const char *picture;   /* of --preview */
     const char *intervals; /* of --intervals, or NULL */
     int accelerators;      /* of --accelerators */
     bool json, force, digest;
-    bool cache; /* --cache was given, and is one of the sets */
-    /* Options that use results (loadbench_study.h); the strings belong to argv, lb_args_fini frees the lists. */
+    bool cache; /* --cache was given; its value is also in `sets` */
+    /* Options that use results (loadbench_study.h). lb_args_fini frees the arrays; the strings belong to argv. */
     bool check_prediction, tune;
     const char **sweeps, **required;
     int sweep_count, require_count;

@@ -19,8 +19,8 @@
 
 /* ---- --explain ---- */
 
-/* Bytes of one sample, summed over all fields: read from the files (if all samples have the same size) and written to
- * the batch. */
+/* Bytes of one sample, summed over all fields: `read` from the files (if all samples have the same size) and `written`
+ * to the batch. */
 static stk_status bytes_of_sample(const stk_loader *loader, int64_t *read, int64_t *written, stk_error *err)
 {
     struct lb_effective effective;
@@ -38,7 +38,7 @@ static stk_status bytes_of_sample(const stk_loader *loader, int64_t *read, int64
     return status;
 }
 
-/* The parameters of the measurement, and the bytes of a sample. */
+/* The parameters of the measurement, and the size of a sample. */
 struct explained {
     struct lb_limit_ask ask;
     int64_t read, written;
@@ -62,7 +62,7 @@ static stk_status ask_limit(const stk_loader *loader, struct explained *out, stk
     return STK_OK;
 }
 
-/* Called after the loader was closed, because the measurement runs in a forked process, and fork requires that the
+/* Must be called after the loader is closed, because the measurement runs in a forked process, which requires that the
  * program has no other threads. */
 static void explain_limit(const struct explained *about, FILE *to)
 {
@@ -112,7 +112,7 @@ stk_status lb_explain(const struct lb_config *config, FILE *to, stk_error *err)
 /* The inverse of a field's arithmetic: x = (y - zero_point - add[c]) / multiply[c]. */
 struct undo {
     const json_t *multiply, *add;
-    double zero_point, largest; /* largest value of the stored dtype (255 is white); 0: scaled by the values */
+    double zero_point, largest; /* largest stored value (255 for u8); 0: unknown, the values are scaled */
 };
 
 static void undo_init(const struct lb_effective *effective, const stk_field_info *info, struct undo *undo)
@@ -180,7 +180,7 @@ static stk_status draw_row(struct sheet *sheet, const stk_tensor *row, bool plan
     return status;
 }
 
-/* Rows with a layout, or with two axes (gray). */
+/* Whether rows can be drawn: they have a layout, or two axes (grayscale). */
 static bool has_images(const stk_field_info *info)
 {
     for (int i = 1; i < info->ndim; i++)
@@ -216,7 +216,7 @@ static stk_status draw_field(const struct lb_effective *effective, const stk_bat
     return status;
 }
 
-/* Draws all image fields on one sheet, each in its own lines. */
+/* Draws all image fields on one sheet, each starting on a new line. */
 static stk_status draw_batch(const stk_loader *loader, const struct lb_effective *effective, const stk_batch *batch,
                              const char *path, FILE *to, stk_error *err)
 {
@@ -256,7 +256,7 @@ static stk_status draw_batch(const stk_loader *loader, const struct lb_effective
     return status;
 }
 
-/* Like stk_loader_next, but interruptible by signals. */
+/* Like stk_loader_next_timeout, but also returns when a signal requests a stop. */
 static stk_status first_batch(stk_loader *loader, int64_t timeout_ns, stk_batch **out, stk_error *err)
 {
     int64_t left = timeout_ns < 0 ? INT64_MAX : timeout_ns;
@@ -272,7 +272,7 @@ static stk_status first_batch(stk_loader *loader, int64_t timeout_ns, stk_batch 
     return status;
 }
 
-/* Checks before reading that the image file can be written and does not overwrite an input. */
+/* Checks, before data is read, that the image file can be written and does not overwrite an input. */
 static stk_status check_picture(const struct lb_config *config, const char *path, const stk_loader *loader,
                                 struct lb_facts *facts, stk_error *err)
 {
