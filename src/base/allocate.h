@@ -15,7 +15,7 @@ enum stki_memory_kind {
     STKI_MEM_KINDS
 };
 
-/* An allocator of aligned blocks. `free` receives the same bytes and alignment as `alloc`. Any thread. */
+/* An allocator of aligned blocks. `free` is called with the same size and alignment as `alloc`. Any thread. */
 typedef struct stki_allocator {
     const char *name;
     enum stki_memory_kind kind;
@@ -28,8 +28,8 @@ extern const stki_allocator stki_heap;       /* posix_memalign; used if the allo
 extern const stki_allocator stki_slot_heap;  /* the same, counted as STKI_MEM_SLOT */
 extern const stki_allocator stki_huge_pages; /* 2 MiB aligned, MADV_HUGEPAGE, zeroed; counted as STKI_MEM_SLOT */
 
-/* NULL: out of memory, or the alignment is not a power of two. Blocks are at least 64-byte aligned. `free` must get the
- * same bytes and alignment as `alloc`. */
+/* NULL: out of memory, or the alignment is not a power of two. Blocks are at least 64-byte aligned. Free a block with
+ * the size and alignment with which it was allocated. */
 void *stki_block_alloc(const stki_allocator *allocator, int64_t bytes, int64_t alignment);
 void stki_block_free(const stki_allocator *allocator, void *block, int64_t bytes, int64_t alignment);
 /* Requests huge pages for the part of `block` that consists of whole huge pages; the rest stays in ordinary pages. */
@@ -58,7 +58,7 @@ void stki_counters_read(const stki_memory_counters *counters, stki_memory_stats 
 
 void stki_memory_read(enum stki_memory_kind kind, stki_memory_stats *out);
 void stki_memory_reset_peak(enum stki_memory_kind kind);
-/* For device and pinned memory, which the allocators above do not provide. */
+/* Counts device and pinned memory, which the allocators above do not provide. */
 void stki_memory_note(enum stki_memory_kind kind, int64_t bytes, int64_t blocks);
 
 #endif

@@ -29,7 +29,7 @@
 #include <unistd.h>
 
 enum {
-    SECONDS = 4,          /* seconds allowed for one call, and once for all calls together; in addition: */
+    SECONDS = 4,          /* seconds allowed for each call and, once, for all calls together; to both are added: */
     NS_PER_CALL = 100000, /* ns for each call */
     NS_PER_BYTE = 125,    /* ns for each byte that is decompressed or converted: 8 MB/s */
     TIMEOUT_SIGNAL = SIGVTALRM
@@ -54,12 +54,12 @@ static struct {
     stki_mutex lock;     /* held by the thread that waits for the child */
 } apart = {.lock = {PTHREAD_MUTEX_INITIALIZER}};
 
-/* Not locked: one thread at a time is inside a library. */
+/* Needs no lock, because only one thread at a time is inside a library. */
 static struct {
     timer_t timer;
     bool timed;
     int64_t since;      /* the thread's CPU time up to which the budget has been charged */
-    int64_t used, left; /* ns that all calls together have taken, and may still take */
+    int64_t used, left; /* ns that all calls together have used, and may still use */
 } budget = {.left = SECONDS * STKI_SECOND};
 
 /* ---- the child ---- */
@@ -198,9 +198,7 @@ static int set_up(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attrib
     return error ? error : posix_spawnattr_setflags(attributes, flags);
 }
 
-/* Starts the child. `fds`: the descriptors that it inherits; the first is that of the notes. Returns 0 or an errno
- * value.
- */
+/* Starts the child. `fds`: the descriptors that it inherits, that of the notes first. Returns 0 or an errno value. */
 static int start(const char *program, char *const *argv, const int *fds, int count, bool quiet, pid_t *pid)
 {
     char assignment[32];

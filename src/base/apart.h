@@ -22,24 +22,24 @@
 /* Reports the error in the program's usual way and returns the exit status. */
 typedef int stki_apart_report(void *context, const stk_error *err);
 
-/* `argv` is main's. It and the context must remain valid until the process exits. */
+/* `argv` is that of main. It and the context must remain valid until the process exits. */
 void stki_apart_begin(char **argv, stki_apart_report *report, void *context);
 /* A trial: a child runs `stoker prep JOB --dry-run` until it has computed the plan. */
 typedef struct stki_apart_trial {
     const char *job;                  /* the text of the job; NULL: no trial */
     void (*wait)(void *context);      /* called a few times per second while the child runs; may be NULL */
-    bool (*cancelled)(void *context); /* if true, ends the child: STK_E_CANCELLED */
+    bool (*cancelled)(void *context); /* true: kill the child and fail with STK_E_CANCELLED */
     void *context;
     bool made; /* set by the first stki_apart_need, even if `job` is NULL */
 } stki_apart_trial;
 
 /* Sets the trial of the calling thread; NULL removes it. The trial is run once, by the first stki_apart_need. */
 void stki_apart_try(stki_apart_trial *trial);
-/* In the child of a trial: exits, because its work is done. Elsewhere it does nothing. */
+/* Exits if this process is the child of a trial, whose work is then done; otherwise does nothing. */
 void stki_apart_end_trial(void);
 
-/* Call before the library of this name (a static string) opens `path`. In a parent that called stki_apart_begin it does
- * not return. It fails if the trial failed. */
+/* Call before `library` (a static string) opens `path`. Does not return in a parent that called stki_apart_begin. Fails
+ * if the trial failed. */
 stk_status stki_apart_need(const char *path, const char *library, stk_error *err);
 
 /* In the child: marks the calling thread as inside a library that may crash, one thread at a time. The process exits if

@@ -183,7 +183,7 @@ double stki_cgroup_cpu_quota(const char *membership, const char *mount)
 
 /* ---- memory ---- */
 
-/* -1: no limit, which version 1 expresses by a number near 2^63. */
+/* -1: no limit, which version 1 reports as a number near 2^63. */
 static int64_t limit_of(const char *directory, bool second)
 {
     const int64_t none = INT64_C(1) << 62;

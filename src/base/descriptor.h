@@ -1,13 +1,13 @@
-/* descriptor.h: file descriptors, a limited resource shared with the rest of the process. Running out of them is not an
- * error of the file being opened: a thread with patience waits until one becomes free, and files that can be reopened
- * for each read close theirs before the process runs out. Any thread. */
+/* descriptor.h: file descriptors, a limited resource shared with the rest of the process. If the process has run out of
+ * them, the file being opened is not at fault: a thread that has called stki_patience_set waits until one becomes free.
+ * Files that can be reopened for each read close theirs before the process runs out. Any thread. */
 #ifndef STKI_DESCRIPTOR_H
 #define STKI_DESCRIPTOR_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* How long a thread waits if the process has no free descriptors or the kernel no memory. */
+/* How long a thread waits if the process is out of descriptors or the kernel is out of memory. */
 typedef struct stki_patience {
     int64_t ns;
     bool (*given_up)(

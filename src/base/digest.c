@@ -1,4 +1,5 @@
-/* digest.c: see digest.h. xxHash is inlined, because for many short records calls would take longer than hashing. */
+/* digest.c: see digest.h. xxHash is inlined, because for many short records function calls would take longer than the
+ * hashing itself. */
 #include "digest.h"
 #include <endian.h>
 #include <inttypes.h>

@@ -32,7 +32,7 @@ bool stki_u128_read(const char *text, stki_u128 *out);
 stki_u128 stki_digest(const void *data, int64_t bytes);
 uint64_t stki_digest_64(const void *data, int64_t bytes);
 
-/* The digest of data that arrives in pieces. NULL: out of memory. */
+/* The digest of data that arrives in chunks. NULL: out of memory. */
 typedef struct stki_digest_stream stki_digest_stream;
 stki_digest_stream *stki_digest_stream_create(void);
 void stki_digest_stream_add(stki_digest_stream *stream, const void *data, int64_t bytes);

@@ -1,5 +1,5 @@
-/* digest_stream.c: hashes of data that arrives in pieces (digest.h). The pieces are long, so the functions of the
- * xxHash library are called, unlike in digest.c. */
+/* digest_stream.c: hashes of data that arrives in chunks (digest.h). The chunks are long, so, unlike in digest.c,
+ * calling functions of the xxHash library costs little. */
 #include "digest.h"
 #include <xxhash.h>
 

@@ -2,13 +2,15 @@
  * and line. Reads YAML (yaml.c, with libyaml; JSON is YAML), applies edits by dotted path (`--set`), writes JSON and
  * YAML.
  *
- * A document owns all its nodes, which live until stki_document_destroy. It may be used by one thread at a time. While
- * reading: `${VAR}` in a value is replaced from the environment (unset: an error; `$$` is `$`). A top-level `include:
- * FILE` or `include: [FILES]` merges those files first (relative to the including file; later keys win; maps are
- * merged, other values replaced; cycles and depth above 16 are errors). Duplicate keys are errors. Aliases are allowed
- * (each is a copy) but must not recurse. Rejected, with a message that names the construct: `!` tags, `<<` merge keys,
- * multiple documents, keys that are not plain text, control characters. Statuses: STK_E_CONFIG for invalid text,
- * STK_E_LIMIT if it exceeds the limits below, STK_E_NOT_FOUND or STK_E_IO for a file, STK_E_MEMORY. */
+ * A document owns all its nodes, which live until stki_document_destroy. It may be used by one thread at a time.
+ *
+ * When a text is read, `${VAR}` in a value is replaced by the environment variable (it is an error if that is not set),
+ * and `$$` by `$`. A top-level `include: FILE` or `include: [FILES]` merges those files first: their paths are relative
+ * to the including file, maps are merged, other values are replaced, and later keys win. Cycles, a depth above 16 and
+ * duplicate keys are errors. Aliases are allowed, except recursive ones; each becomes a copy. Rejected with a message
+ * that names the construct: `!` tags, `<<` merge keys, multiple documents, keys that are not plain text, control
+ * characters. Status codes: STK_E_CONFIG for invalid text, STK_E_LIMIT if it exceeds the limits below, STK_E_NOT_FOUND
+ * or STK_E_IO for a file, STK_E_MEMORY. */
 #ifndef STKI_DOCUMENT_H
 #define STKI_DOCUMENT_H
 
@@ -90,8 +92,8 @@ const char *stki_node_kind_name(const stki_node *node);
  * Returns the buffer. */
 const char *stki_node_path(const stki_node *node, char *buffer, int size);
 /* The path to open for a scalar. A relative path is relative to the folder of the file that contains the scalar; in a
- * text, to base_dir (NULL: the working directory); in an assignment, to the working directory. NULL: out of memory. The
- * caller frees it. */
+ * text, to base_dir (NULL: the working directory); in an assignment, to the working directory. The caller frees the
+ * result. NULL: out of memory. */
 char *stki_node_path_from(const stki_node *node, const char *base_dir);
 /* Returns node->opened, or the node's text if that is NULL. STK_E_CONFIG: not a string, or empty. */
 stk_status stki_node_file(const stki_node *node, const char **out, stk_error *err);

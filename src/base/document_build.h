@@ -1,5 +1,5 @@
-/* document_build.h: how the implementation of document.h builds a tree. Nodes and strings are allocated from blocks of
- * the document and freed with it. */
+/* document_build.h: the functions with which the implementation of document.h builds a tree. Nodes and strings are
+ * allocated from blocks of the document and freed with it. */
 #ifndef STKI_DOCUMENT_BUILD_H
 #define STKI_DOCUMENT_BUILD_H
 
@@ -44,7 +44,7 @@ stk_status stki_node_copy(stki_document *document, const stki_node *from, const 
 /* Creates an empty document. */
 stk_status stki_document_create(stki_document **out, stk_error *err);
 
-/* Parses one YAML text to a tree whose root is at `location` (line 0: the source has no lines). *out is NULL if the
+/* Parses one YAML text into a tree whose root is at `location` (line 0: the source has no lines). *out is NULL if the
  * text is empty. */
 stk_status stki_yaml_read(stki_document *document, const char *text, int64_t length, const stki_location *location,
                           stki_node **out, stk_error *err);

@@ -1,5 +1,5 @@
-/* document_path.c: resolves relative paths in a config. They are relative to the folder of the file that contains them;
- * in a text to base_dir, in an assignment to the working directory. */
+/* document_path.c: resolves relative paths in a config. A path is relative to the folder of the file that contains it,
+ * to base_dir in a text, and to the working directory in an assignment. */
 #include "allocate.h"
 #include "document_build.h"
 #include "error.h"

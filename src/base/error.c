@@ -46,7 +46,7 @@ void stki_error_clear(stk_error *err)
     err->record = err->offset = -1;
 }
 
-/* Replaces control characters, which a terminal would execute, and invalid UTF-8 (truncation can split a character).
+/* Replaces control characters, which a terminal would interpret, and invalid UTF-8 (truncation can split a character).
  * Names and contents of files are untrusted, and so are messages that quote them. */
 void stki_make_printable(char *text)
 {

@@ -11,8 +11,8 @@
 /* Sets only a message; record and offset become -1, the strings "". */
 stk_status stki_fail(stk_error *err, stk_status status, const char *format, ...) STK_PRINTF(3, 4);
 
-/* The facts about a place in a file. NULL or -1: unknown. Write out the -1, because 0 is the first record and the first
- * byte. */
+/* The facts about a place in a file. NULL or -1: unknown. Initialize unknown numbers to -1, because 0 is the first
+ * record and the first byte. */
 typedef struct stki_place {
     const char *file;
     int64_t record;
@@ -46,7 +46,7 @@ stk_status stki_fail_record(stk_error *err, stk_status status, int64_t record);
 stk_status stki_fail_place(stk_error *err, stk_status status, const char *file, int64_t record, const char *what);
 
 void stki_error_clear(stk_error *err);
-/* Sets only the facts, for messages of a different form. */
+/* Sets only the fields of `place`, for errors whose message has a different form. */
 void stki_error_facts(stk_error *err, stki_place place);
 
 /* A short string for a place's found and expected, in a buffer that lives as long as the caller's block:

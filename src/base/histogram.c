@@ -1,5 +1,5 @@
 /* histogram.c: see histogram.h. Bucket i < 128 holds the value i. Each power of two from 128 on has 128 buckets,
- * indexed by the seven bits after the leading one, so that a bucket is at most 1/128 of its values wide. */
+ * indexed by the seven bits after the leading one, so the width of a bucket is at most 1/128 of its values. */
 #include "histogram.h"
 
 /* There is only one writer, so a load and a store are enough; they are cheaper than an atomic addition. */

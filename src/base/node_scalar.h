@@ -17,8 +17,8 @@ bool stki_scalar_unit(const char *name, size_t length, enum stki_unit *kind, dou
 
 enum stki_scalar_kind { STKI_SCALAR_NULL, STKI_SCALAR_BOOL, STKI_SCALAR_INT, STKI_SCALAR_REAL, STKI_SCALAR_TEXT };
 
-/* Determines the kind of a scalar from its text, for use if no particular kind is expected. Sets the output that
- * belongs to the kind. */
+/* Determines the kind of a scalar from its text, for callers that expect no particular kind, and sets the output for
+ * that kind. */
 enum stki_scalar_kind stki_scalar_kind(const stki_node *node, int64_t *whole, double *real, bool *truth);
 
 /* Format a value in config syntax so that it parses to the same value: "64MiB", "1500ms", "0.1". `buffer` must have at

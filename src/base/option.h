@@ -41,7 +41,7 @@ enum stki_effect {
     STKI_ON_SAMPLES,  /* the delivered values or their order */
     STKI_ON_FAILURES, /* only which samples fail: compared if failed samples may be skipped or replaced */
     STKI_ON_RANKS,    /* how the work is divided between ranks: a resume may change it */
-    STKI_ON_NOTHING   /* speed, memory, messages */
+    STKI_ON_NOTHING   /* only speed, memory use or messages */
 };
 
 enum stki_option_flags {
@@ -65,7 +65,7 @@ typedef struct stki_need {
 enum stki_c_type {
     STKI_C_NONE,
     STKI_C_BOOL,
-    STKI_C_ENUM, /* an index into the words; for a BOOL row, 1 is the value that is not the default */
+    STKI_C_ENUM, /* an index into the words; for a BOOL row, 1 is the opposite of the default */
     STKI_C_INT64,
     STKI_C_UINT64,
     STKI_C_DOUBLE,
@@ -200,9 +200,9 @@ typedef struct stki_option_notes {
     void *context;
 } stki_option_notes;
 
-/* Prepares a document for reading by the sections (terminated by NULL). Of mutually exclusive options, those from
- * earlier sources are removed from their map, and the paths to open are computed (node->opened). A key that belongs to
- * another section is rejected, and the message names that section. */
+/* Prepares a document so that its sections can be read (`sections` is terminated by NULL). Of mutually exclusive
+ * options, those from earlier sources are removed from their map, and the paths to open are computed (node->opened). A
+ * key that belongs to another section is rejected, and the message names that section. */
 stk_status stki_sections_prepare(const stki_option_table *const *sections, stki_document *document,
                                  const char *base_dir, stk_error *err);
 
@@ -214,11 +214,11 @@ stk_status stki_sections_check(const stki_option_table *const *sections, const c
 /* Sets all members to their defaults. Members without a row are unchanged. */
 void stki_options_defaults(const stki_option_table *table, void *values);
 /* Reads a map into the struct. Members whose key is absent are unchanged; NULL or an empty node is an empty map; a
- * scalar sets the row that `shorthand` names. An unknown key names the nearest known one. Mutually exclusive options
- * are an error if they come from the same source; otherwise the one from the later source counts (an including file is
- * later than what it includes, an assignment later than both). An option that has no effect without another one is also
- * an error, or a note if a later source removed the other one. `seen` (`count` flags; may be NULL) receives the rows
- * that were given and have an effect. */
+ * scalar sets the row that `shorthand` names. The error for an unknown key names the nearest known one. Mutually
+ * exclusive options are an error if they come from the same source; otherwise the one from the later source wins (an
+ * including file is later than what it includes, an assignment later than both). An option that has no effect without
+ * another one is also an error, or a note if a later source removed the other one. `seen` (`count` flags; may be NULL)
+ * receives the rows that were given and have an effect. */
 stk_status stki_options_read(const stki_option_table *table, const stki_node *map, void *values, bool *seen,
                              stk_error *err);
 /* The same; notes are passed to the callback instead of being discarded. */
@@ -254,8 +254,8 @@ void stki_options_write(const stki_option_table *table, const void *values, int 
 /* option_query.c: the effective value of an option, such as "dataset.fields.image.layout", in a document, including
  * defaults, as new JSON: sizes in bytes, times in ns, paths as opened. NULL: no such option, or out of memory. */
 json_t *stki_sections_value(const stki_option_table *const *sections, const stki_node *root, const char *name);
-/* The section that has a key of that name, "dataset.fields.NAME.source". If several have one: sections first, then the
- * maps of a field, then other maps. NULL: none. */
+/* The section that has a key of that name, "dataset.fields.NAME.source". If there are several, a top-level section
+ * takes precedence, then a map of a field, then any other map. NULL: none. */
 const char *stki_sections_hint(const stki_option_table *const *sections, const char *key);
 /* All tables of the sections as new JSON: [{"section": …, "options": [{"name": …, "type": …}, …]}, …]. */
 json_t *stki_sections_json(const stki_option_table *const *sections);

@@ -4,9 +4,9 @@
  *     dataset.fields.image.pad.to=128
  *     dataset.fields.image.source.shape=[3,4]
  *
- * Defaults are omitted so that adding an option does not change existing lines. If the default of an option that is
- * ON_SAMPLES or ON_FAILURES, or the meaning of a value, changes, STKI_STATE_VERSION (state.h) must be incremented;
- * otherwise old and new positions would be treated as equal.
+ * Defaults are omitted so that adding an option does not change existing lines. If a change affects the default of an
+ * option that is ON_SAMPLES or ON_FAILURES, or the meaning of one of its values, increment STKI_STATE_VERSION
+ * (state.h); otherwise old and new positions would be treated as equal.
  *
  * Lines contain effective values: 64MiB and 67108864, `pad: 128` and `pad: {to: 128}`, and an explicit and an implicit
  * default are the same. Options whose values depend on the machine are ON_NOTHING, which is never printed. */
@@ -39,11 +39,11 @@ void stki_print_map(stki_print *print, const stki_option_table *table, const stk
 /* The same for a map that several tables read; keys without a row are omitted. */
 void stki_print_parts(stki_print *print, const stki_option_part *parts, int count, const stki_node *map,
                       const char *path);
-/* Adds one line. Takes ownership of `value` (NULL: out of memory). `section` and `name` must outlive the print. */
+/* Adds one line. Takes ownership of `value` (NULL: out of memory). `section` and `name` must outlive `print`. */
 void stki_print_json(stki_print *print, const char *section, const char *name, const char *path, json_t *value);
 /* The same for a value determined at open, as text. */
 void stki_print_text(stki_print *print, const char *name, const char *path, const char *format, ...) STK_PRINTF(4, 5);
-/* Adds a line printed elsewhere, without a row. */
+/* Adds a line that was printed elsewhere and has no row. */
 void stki_print_line(stki_print *print, const char *path, int64_t path_bytes, const char *value, bool failure);
 /* Sorts the lines by path. STK_E_MEMORY if any is missing. */
 stk_status stki_print_end(stki_print *print, stk_error *err);

@@ -1,5 +1,5 @@
-/* option_rules.c: which options of a map exclude or need each other. Of mutually exclusive options, the one from the
- * later source counts (an including file is later than what it includes, an assignment is later than both); two in one
+/* option_rules.c: which options of a map exclude or require each other. Of mutually exclusive options, the one from the
+ * later source wins (an including file is later than what it includes, an assignment is later than both); two in one
  * source are an error. An option whose requirement is not met has no effect, which is also an error, or a note if a
  * later source removed what it requires. */
 #include "error.h"

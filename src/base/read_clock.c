@@ -63,7 +63,7 @@ int64_t stki_read_call_begin(void)
     return now;
 }
 
-/* The time counts `weight` times, to include the calls skipped before this one. */
+/* Multiplies the time by `weight`, to account for the calls that were skipped before this one. */
 void stki_read_call_end(int64_t began)
 {
     if (mine)

@@ -61,7 +61,7 @@ void stki_read_wanted(int64_t bytes);
 
 /* For work that touches mapped files and may block on the disk: read the counters, and compute the time blocked since
  * then. Reading the counters before and after costs two system calls, so work items are watched only after one of them
- * took long, as happens when pages come from a disk. */
+ * took a long time, as happens when pages come from a disk. */
 void stki_paging_look(stki_paging *out);
 int64_t stki_paging_waited(const stki_paging *before, int64_t wall_ns);
 

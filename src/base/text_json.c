@@ -17,7 +17,7 @@ static void put_escaped(char *to, unsigned char byte)
     memcpy(to, text, ESCAPED);
 }
 
-/* Writes the escaped text, without a NUL, to `to`, which has room for ESCAPED times `length`. Returns its length. */
+/* Writes the escaped text, without a NUL, to `to`, which has room for ESCAPED * length bytes. Returns its length. */
 static int64_t escape(const char *text, int64_t length, char *to)
 {
     int64_t used = 0;

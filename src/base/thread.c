@@ -18,7 +18,7 @@ void stki_mutex_init(stki_mutex *mutex)
     pthread_mutexattr_t kind;
 
     pthread_mutexattr_init(&kind);
-#ifdef PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP /* glibc: tries for about a microsecond before it sleeps */
+#ifdef PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP /* glibc: spins for about a microsecond before sleeping */
     pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_ADAPTIVE_NP);
 #endif
     pthread_mutex_init(&mutex->native, &kind);

@@ -1,7 +1,7 @@
 /* thread_pool.c: see thread_pool.h. Tasks have consecutive numbers; task n is entry n % depth. One lock guards all
  * shared state; it is acquired twice per part and never held while a part or `done` runs. The thread that runs the last
- * part of a phase sees the writes of the others, since each of them acquired the lock after its writes; so does next.
- */
+ * part of a phase and the caller of next see the writes of all other threads, since each of those acquired the lock
+ * after its writes. */
 #include "thread_pool.h"
 #include "allocate.h"
 #include "clock.h"

@@ -27,7 +27,7 @@ typedef struct stki_thread_pool_opts {
     const char *name;      /* thread name, truncated to 15 bytes */
     int threads;           /* number of threads besides the caller; 0: the caller runs everything, in next */
     int depth;             /* maximum number of tasks submitted and not yet taken; at least 1 */
-    bool caller_runs_none; /* next only waits and runs no parts, if there are threads */
+    bool caller_runs_none; /* if there are threads, next only waits and runs no parts itself */
     stki_thread_pool_part *run;
     /* Called when all parts of a phase have run. Returns the number of parts in the next phase; 0: the task has ended.
      * Runs on the thread that ran the last part (for a task without parts on the caller's, in submit). Not called for a
@@ -37,10 +37,12 @@ typedef struct stki_thread_pool_opts {
 } stki_thread_pool_opts;
 
 stk_status stki_thread_pool_create(const stki_thread_pool_opts *opts, stki_thread_pool **out, stk_error *err);
-/* Waits for running parts and starts no more. The caller still owns tasks that were not taken. NULL is allowed. */
+/* Waits for the running parts; no others are started. The caller still owns tasks that were not taken. NULL is
+ * allowed. */
 void stki_thread_pool_destroy(stki_thread_pool *pool);
 
-/* False: `depth` tasks are submitted and not yet taken, or a task has failed: call next. */
+/* False if `depth` tasks are submitted and not yet taken, or if a task has failed and tasks remain to be taken: call
+ * next. */
 bool stki_thread_pool_has_room(stki_thread_pool *pool);
 /* STK_E_BUSY: `depth` tasks are submitted and not yet taken. A task submitted after a failed one is not run, and next
  * returns that error for it. Once all have been taken, submit returns the error of the first failure. */

@@ -1,6 +1,6 @@
 /* variable.h: `${NAME}` in config values. YAML would parse the braces in `{path: ${DIR}/x.npy}` as a map, so they are
  * hidden while YAML is parsed: each brace of a variable is replaced by one code point that is not allowed in configs
- * (text_check.h). The number of characters stays the same, so that columns stay correct. */
+ * (text_check.h). The number of characters does not change, so column numbers remain correct. */
 #ifndef STKI_VARIABLE_H
 #define STKI_VARIABLE_H
 

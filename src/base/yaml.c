@@ -1,5 +1,5 @@
 /* yaml.c: builds a tree from libyaml's events. Recursive; the depth limit bounds the stack. Differences from YAML 1.1:
- * no tags, no merge keys, one document, keys are unique texts, aliases are copies, `${VAR}` in values is expanded. */
+ * no tags, no merge keys, one document, keys are unique strings, aliases are copies, `${VAR}` in values is expanded. */
 #include "allocate.h"
 #include "document_build.h"
 #include "error.h"
