@@ -12,7 +12,7 @@
  *                up to 1 MiB          2 MiB, "small"               2 MiB, "small"
  *                up to 10 MiB         20 MiB, "medium"             rounded up to 4 KiB, "large"
  *                more                 rounded up to 2 MiB, "large" the same
- *                exact                those bytes, "exact"
+ *                exact                the same size, "exact"
  *   choice       The smallest free block that is large enough; among equals, the one with the lowest address. Small
  *                requests never use the segments of larger ones.
  *   split        The rest of a block becomes a free block if it is large enough: at least 512 bytes in small segments,
@@ -28,9 +28,9 @@
  *                directly, but counted.
  *   returning    Only whole free segments are returned to the driver, and only if their stream has completed its work.
  *   no memory    When the driver has none, completed events are processed, then the whole cache is returned, then the
- *                pool waits for streams that work on freed memory (at most 10 s). After each step it tries again. In
- *                the end the call fails with STK_E_MEMORY, and its message says what was requested, how much memory is
- *                held, and by which tags.
+ *                pool waits for streams that work on freed memory (at most 10 s). After each step it tries again. If
+ *                all steps fail, the call fails with STK_E_MEMORY; the message says what was requested, how much memory
+ *                is held, and by which tags.
  *
  * Any thread may call any function. One lock guards a pool. It is held while streams are queried and events recorded,
  * but not while the driver allocates or frees; a device must not call its pool while it holds a lock of its own. Cost:

@@ -134,7 +134,7 @@ typedef bool stki_pool_use_fn(stki_caching_pool *pool, stki_pool_block *block, s
 /* Takes a block from the cache; NULL: there is none. If it is part of a segment without an owner, the stream is
  * recorded with `use`. */
 stki_pool_block *stki_pool_take(stki_caching_pool *pool, const stki_pool_request *request, stki_pool_use_fn *use);
-/* Adds memory of the driver as a segment and takes its first block. */
+/* Adds memory from the driver as a segment and takes its first block. */
 stki_pool_block *stki_pool_adopt(stki_caching_pool *pool, const stki_pool_request *request, stki_pool_segment *segment,
                                  void *memory);
 /* The block in use at this address. NULL: there is none. */
@@ -166,7 +166,7 @@ void stki_pool_note_error(stki_caching_pool *pool, const char *what, stk_status 
 
 /* ---- tags ---- */
 
-/* Counts the block under the calling thread's tag, or the name of its operation. */
+/* Counts the block under the calling thread's tag or, if it has none, the name of its operation. */
 void stki_pool_tag_add(stki_caching_pool *pool, stki_pool_block *block);
 /* The tags with the most bytes, in descending order. Returns their number. */
 int stki_pool_tags_top(const stki_caching_pool *pool, const stki_pool_tag **top, int max);

@@ -42,8 +42,8 @@ static cudaStream_t stream_of(const stk_stream *stream)
     return stream ? ((const cuda_stream *)(const void *)stream)->handle : cudaStreamPerThread;
 }
 
-/* Whether this is the per-thread stream of another thread, which cannot be referred to from this thread. Events are
- * then recorded in the legacy stream, which is ordered after all work queued before in per-thread streams. */
+/* Whether this is the per-thread stream of another thread, for which this thread has no handle. Events are then
+ * recorded in the legacy stream, which is ordered after all work queued before in per-thread streams. */
 static bool is_elsewhere(const stk_stream *stream)
 {
     return stream && stream->wrapped && stream_of(stream) == cudaStreamPerThread &&
@@ -70,7 +70,7 @@ static void set_relaxed_capture_mode(void)
 {
     if (capture.depth++ > 0)
         return;
-    capture.before = cudaStreamCaptureModeRelaxed; /* the call replaces it by the previous mode */
+    capture.before = cudaStreamCaptureModeRelaxed; /* the call replaces it with the previous mode */
     capture.changed = stki_cuda->ThreadExchangeStreamCaptureMode(&capture.before) == cudaSuccess;
     if (!capture.changed)
         (void)stki_cuda->GetLastError();
@@ -239,8 +239,8 @@ static void cuda_free(stk_device *device, void *block, int64_t bytes)
     stki_device_note(device, -bytes, -1);
 }
 
-/* Portable: pinned for all GPUs, not only for this one's context. Allocated on the GPU's NUMA node, since transfers
- * from another node also use the link between the processors. */
+/* Portable: pinned for all GPUs, not only for the context of this one. Allocated on the GPU's NUMA node, since
+ * transfers from another node also use the link between the processors. */
 static stk_status cuda_alloc_pinned(stk_device *device, int64_t bytes, void **out, stk_error *err)
 {
     stki_cuda_device *cuda = cuda_of(device);

@@ -12,7 +12,7 @@ extern "C" {
 
 /* Writes `count` copies of a pattern of 1 to 16 bytes, which is read during the call. */
 int stki_cuda_fill(int ordinal, void *stream, void *dst, const void *pattern, int64_t pattern_bytes, int64_t count);
-/* Keeps the stream and one multiprocessor of the GPU busy for this time, measured by the GPU's clock, to simulate a
+/* Keeps the stream and one multiprocessor of the GPU busy for `ns` nanoseconds of the GPU's clock, to simulate a
  * training step. */
 int stki_cuda_spin(int ordinal, void *stream, int64_t ns);
 

@@ -1,4 +1,5 @@
-/* dlpack_import.c: imports tensors from both structs of DLPack. It is in this folder because it looks up devices. */
+/* dlpack_import.c: imports tensors from either struct of DLPack. This file is in src/gpu because it looks up
+ * devices. */
 #include "checked.h"
 #include "device_table.h"
 #include "dlpack_type.h"

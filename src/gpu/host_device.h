@@ -1,8 +1,8 @@
 /* host_device.h: the host device: host memory with streams that are threads. It does what a GPU does, in the same
  * order, so that device code can be run, and checked with ThreadSanitizer, without a GPU. "host" is the first of eight;
- * "host:1" to "host:7" allow testing programs that use several devices. Its kernels are the CPU versions of the GPU's
- * (kernel_twin.h); conversions and copies use them only with STOKER_HOST_KERNELS=twin, otherwise the library's own
- * code, which is much faster and gives the same bits. */
+ * "host:1" to "host:7" allow testing programs that use several devices. Its kernels are the GPU's, run on the CPU
+ * (kernel_twin.h). Conversions and copies use them only with STOKER_HOST_KERNELS=twin; otherwise they use the library's
+ * CPU code, which is much faster and gives the same bits. */
 #ifndef STKI_HOST_DEVICE_H
 #define STKI_HOST_DEVICE_H
 

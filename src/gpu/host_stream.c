@@ -100,7 +100,7 @@ static int64_t padded(int64_t bytes)
     return (bytes + UNIT - 1) / UNIT * UNIT;
 }
 
-/* Returns the number of bytes to skip at the end of the ring, because a record of `bytes` does not fit there. */
+/* Returns the number of bytes to skip at the end of the ring; 0 if a record of `bytes` fits there. */
 static int64_t rest(int64_t room, int64_t tail, int64_t bytes)
 {
     int64_t left = room - tail % room;

@@ -42,7 +42,8 @@ typedef struct stki_binary_args {
 
 /* ---- integers ---- */
 
-/* Sums, differences and products have the same low bits for both signs. The smallest integer divided by -1 wraps. */
+/* Sums, differences and products have the same low bits for signed and unsigned operands. The smallest integer divided
+ * by -1 wraps. */
 STKI_KERNEL_FN int64_t stki_binary_divide(int64_t p, int64_t q, int floored)
 {
     int64_t quotient;

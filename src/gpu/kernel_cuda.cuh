@@ -13,7 +13,7 @@
 
 #define KERNEL static __global__ void __launch_bounds__(STKI_BLOCK_THREADS, 4)
 #define ARGS(type) const __grid_constant__ type args
-/* The end of a function that launches. A launch without blocks loads the kernel and runs nothing (stki_cuda_load). */
+/* Ends a function that launches a kernel. A launch without blocks only loads the kernel (stki_cuda_load). */
 #define LAUNCH(function, member)                                                          \
     do {                                                                                  \
         if (launch->blocks == 0)                                                          \
@@ -22,7 +22,7 @@
         return cudaGetLastError();                                                        \
     } while (0)
 
-/* There is no instance for the launch: the planner and these files disagree. */
+/* No instance matches the launch, which means that the planner and these files disagree. */
 static const cudaError_t no_kernel = cudaErrorInvalidDeviceFunction;
 
 /* Querying a kernel's attributes loads it. */

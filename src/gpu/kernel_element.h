@@ -64,7 +64,7 @@ STKI_KERNEL_FN int stki_kernel_size(int dtype)
     }
 }
 
-/* Returns the number of the wide dtype (i64, u64, f32 or f64) that holds every value of the given dtype. */
+/* Returns the wide dtype (i64, u64, f32 or f64) that holds every value of the given dtype. */
 STKI_KERNEL_FN int stki_kernel_form(int dtype)
 {
     switch (dtype) {

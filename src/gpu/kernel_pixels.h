@@ -25,7 +25,7 @@ typedef struct stki_pixels_args {
     const uint8_t *src; /* lowest byte of the row: that of its first pixel, or of its last one if mirrored */
     uint32_t row;       /* pixels */
     uint32_t rows, tile_rows;
-    uint32_t segment, segments; /* long rows are cut into pieces: pixels in a piece, number of pieces */
+    uint32_t segment, segments; /* long rows are divided into segments: pixels per segment, number of segments */
     stki_divisor by_segments;
     int32_t step, channels;          /* bytes from one pixel to the next; planes to write */
     uint32_t pitch;                  /* bytes of a row in shared memory */

@@ -31,7 +31,7 @@ STKI_KERNEL_FN int stki_runs_strip(int dst, int src)
 
 /* The part of a row that belongs to a strip. */
 typedef struct stki_runs_part {
-    int64_t first; /* element of the row */
+    int64_t first; /* index of an element in the row */
     int count;     /* 0: there is none */
     stki_offsets at;
 } stki_runs_part;

@@ -42,7 +42,7 @@ typedef struct stki_words {
     STKI_ALIGNAS(16) uint32_t w[4];
 } stki_words;
 
-/* A device traps on an unaligned access; on the CPU, this asserts. */
+/* A GPU traps on an unaligned access. On the CPU, this assertion replaces the trap. */
 #ifdef __CUDACC__
 #define STKI_CHECK_ALIGNED(address, size) ((void)0)
 #else
@@ -152,7 +152,7 @@ typedef struct stki_axis_of {
 
 typedef struct stki_nest {
     int32_t count; /* at least 1 */
-    int32_t wide;  /* indices beyond 31 bits: slow divisions */
+    int32_t wide;  /* indices may exceed 31 bits, which requires slow divisions */
     stki_axis_of axes[STKI_KERNEL_AXES];
 } stki_nest;
 

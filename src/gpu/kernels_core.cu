@@ -1,5 +1,5 @@
 /* kernels_core.cu: the kernels for any dtypes and strides, and tensor operations (kernel_map.h, kernel_binary.h,
- * kernel_sum.h); and the function that launches all kernels. */
+ * kernel_sum.h); and the function that launches any kernel. */
 #include "kernel_cuda.cuh"
 
 /* ---- maps ---- */

@@ -152,8 +152,7 @@ static bool are_both_in_flight(const stki_prefetch_slot *slot)
     return slot->flights[0].in_flight && slot->flights[1].in_flight;
 }
 
-/* Takes the slot that was released first, once the last but one of its flights has been processed. -1: stopping, or an
- * error. */
+/* Takes the slot that was released first, once one of its two flights has been processed. -1: stopping, or an error. */
 static int wait_for_slot(stki_prefetch *prefetch)
 {
     int64_t before = 0;
@@ -313,7 +312,7 @@ static stk_status prefetch_batch(stki_prefetch *prefetch, int number, stk_error 
     flight->was_reached = false;
     slot->state = STKI_PREFETCH_QUEUED;
     if (prefetch->outcome ==
-        STK_OK) /* otherwise the batch is discarded, because an earlier one may have been lost meanwhile */
+        STK_OK) /* otherwise the batch is discarded, because an earlier one may have been lost in the meantime */
         push(&prefetch->queued, number);
     stki_unlock(&prefetch->lock);
     stki_wake_all(&prefetch->flight_cond);

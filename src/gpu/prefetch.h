@@ -7,16 +7,16 @@
  *          ↑ release, when the copy is done                              │
  *          └─────────────── free slots, when the consumer's stream has passed release ──┘
  *
- * Streams wait, not the host: `next` makes the consumer's stream wait for the copy, and `release` records an event in
- * the consumer's stream, after which the slot is overwritten. The host memory of a batch is returned upstream when the
- * event recorded after its copy has completed. Without a stream (NULL) the host waits instead.
+ * The streams wait for each other without blocking the host: `next` makes the consumer's stream wait for the copy, and
+ * `release` records an event in the consumer's stream, after which the slot is overwritten. The host memory of a batch
+ * is returned upstream when the event recorded after its copy has completed. Without a stream (NULL) the host waits
+ * instead.
  *
  * Slots are allocated once, with exactly the given size, and keep their addresses until the end: a CUDA graph captured
  * on the address of a slot can be replayed whenever that slot is delivered again.
  *
  * Threads: next may be called by one thread at a time, and release by any thread. During close and destroy, only
- * release may be called. Slots held at close stay valid until they are released.
- */
+ * release may be called. Slots held at close stay valid until they are released. */
 #ifndef STKI_PREFETCH_H
 #define STKI_PREFETCH_H
 
@@ -63,7 +63,7 @@ typedef struct stki_prefetch_upstream {
 typedef struct stki_prefetch_opts {
     stk_device *device;
     int depth;          /* number of slots, including held ones; 1 to STKI_PREFETCH_MAX_DEPTH */
-    int64_t slot_bytes; /* size of a slot's block */
+    int64_t slot_bytes; /* size of the block of each slot */
     int part_count;
     const stki_prefetch_part *parts; /* the array is copied; the buffers are not */
     stki_prefetch_upstream upstream;
