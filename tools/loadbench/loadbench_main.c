@@ -71,8 +71,8 @@ static int complain(const stk_error *err, int code)
     return code;
 }
 
-/* Output must have been written completely: a full disk is a failure. With the buffer `output`, most of it is only
- * written here, where errno is still available. */
+/* An incomplete write, such as to a full disk, is a failure. Because of the buffer `output`, most of the result is
+ * written only here, where errno is still available. */
 static char output[256 << 10];
 
 static int finish_output(int code)

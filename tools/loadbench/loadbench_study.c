@@ -1,6 +1,6 @@
 /* loadbench_study.c: see loadbench_study.h. Everything after the measurement uses the result's JSON, so results saved
- * with --format=json can be compared, checked and reported like new ones. With --format=json, text goes to stderr and
- * stdout has only the JSON. */
+ * with --format=json can be compared, checked and reported like new ones. With --format=json, text goes to stderr, and
+ * stdout contains only the JSON. */
 #include "loadbench_study.h"
 #include "allocate.h"
 #include "error.h"
@@ -30,7 +30,7 @@ static int worse(int code, int other)
     return code != EXIT_FINE ? code : other;
 }
 
-/* Whether the file starts like a result, complete or not. */
+/* Whether the file starts like a saved result, even if it is truncated. */
 static bool begins_as_result(const char *path)
 {
     char head[256] = "";
@@ -184,7 +184,7 @@ static int report_kept_sweep(const struct lb_args *args, const json_t *tree)
     return complain(&err);
 }
 
-/* Compares with `before` (may be NULL) and checks requirements. *failed: number of violated ones. */
+/* Compares with `before` (may be NULL) and checks requirements. Sets *failed to the number of violated requirements. */
 static stk_status judge(const struct lb_study *study, const json_t *before, json_t *tree, FILE *to, int *failed,
                         stk_error *err)
 {
@@ -195,7 +195,8 @@ static stk_status judge(const struct lb_study *study, const json_t *before, json
     return status;
 }
 
-/* Uses the result. Continues after a failure, because measuring took time. Returns the exit status. */
+/* Compares, checks, prints and reports the result. Continues after a failure, so that a long measurement is not lost.
+ * Returns the exit status. */
 static int use(const struct lb_study *study, const json_t *before, json_t *tree)
 {
     const struct lb_args *args = study->args;
@@ -211,8 +212,8 @@ static int use(const struct lb_study *study, const json_t *before, json_t *tree)
     return failed > 0 ? worse(code, EXIT_RUN) : code;
 }
 
-/* Measures one config. STK_END: interrupted before anything was measured. *code: the exit status of a run whose result
- * is incomplete. */
+/* Measures one config. STK_END: interrupted before anything was measured. Sets *code to the exit status if --intervals
+ * could not be written. */
 static stk_status measure(const struct lb_args *args, struct lb_config *config, json_t **tree, int *code,
                           stk_error *err)
 {
@@ -259,7 +260,7 @@ static int run_one(const struct lb_study *study)
         status = lb_result_load(args->compare, &before, &err);
     if (status == STK_OK && tree)
         status = lb_result_check(args->file, tree, &err);
-    else if (status == STK_OK && study->is_kept) /* the result is incomplete: read it again for the error */
+    else if (status == STK_OK && study->is_kept) /* truncated: load it again to get the error */
         status = lb_result_load(args->file, &tree, &err);
     else if (status == STK_OK && open_config(args, &config, &err) != STK_OK)
         status = err.status = err.status == STK_E_MEMORY ? STK_E_MEMORY : STK_E_CONFIG;

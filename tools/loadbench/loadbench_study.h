@@ -8,13 +8,13 @@
 #include "loadbench_tune.h"
 #include <jansson.h>
 
-/* The parsed options about results. */
+/* The parsed options that use results. */
 struct lb_study {
     const struct lb_args *args;
-    struct lb_require *requirements; /* of --require, args->require_count */
-    struct lb_budget budget;         /* of --budget; all zero: none */
+    struct lb_require *requirements; /* from --require; args->require_count of them */
+    struct lb_budget budget;         /* from --budget; all zero: none */
     bool is_kept;                    /* the file is a saved result instead of a config */
-    json_t *kept;                    /* the result; NULL: it is incomplete */
+    json_t *kept;                    /* the saved result; NULL: none, or it is truncated */
 };
 
 /* Parses --sweep, --require and --budget and checks combinations, without running anything. Call lb_study_fini even

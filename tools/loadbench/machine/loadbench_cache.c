@@ -25,7 +25,7 @@ enum { MOST_DEPTH = 32, MOST_ASKED = 4096, SOON_ASKED = 256 };
 
 const char *const lb_cache_words[] = {"as-is", "warm", "cold", NULL};
 
-/* ---- which files ---- */
+/* ---- list of files ---- */
 
 static stk_status add_file(struct lb_files *files, const char *path, int64_t bytes, stk_error *err)
 {
@@ -98,7 +98,7 @@ static stk_status count_window(int descriptor, const char *path, int64_t offset,
     const int64_t page = sysconf(_SC_PAGESIZE), count = (bytes + page - 1) / page;
     void *map = mmap(NULL, (size_t)bytes, PROT_READ, MAP_SHARED, descriptor, offset);
 
-    if (map == MAP_FAILED && errno == ENOMEM) { /* residency is useful, but no reason to end a run */
+    if (map == MAP_FAILED && errno == ENOMEM) { /* a run must not fail only because the residency is unknown */
         out->known = false;
         snprintf(out->why, sizeof out->why, "%.200s: too little address space to map it (ulimit -v)", path);
         return STK_OK;

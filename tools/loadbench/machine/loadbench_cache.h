@@ -2,8 +2,7 @@
  * mistake in such benchmarks is to measure memory instead of the disk.
  *
  * mincore is only reliable for files that the caller owns or may write to; for others it reports that every page is
- * resident. Their residency is then reported as unknown. File systems that keep their data elsewhere (in their own
- * cache, or only in memory) are named if possible. */
+ * resident. The residency of such files is reported as unknown. */
 #ifndef LOADBENCH_CACHE_H
 #define LOADBENCH_CACHE_H
 
@@ -22,15 +21,15 @@ struct lb_files {
     bool others;   /* the list is incomplete: other files are named only inside a file, such as a list of images */
 };
 
-/* Adds a file, or every file below a folder. Unreadable files are skipped, because the loader reports them. Names that
- * do not exist (NAME of NAME.bin and NAME.idx) set `others`. */
+/* Adds a file, or every file below a folder. Unreadable files are skipped, because the loader reports them. A name that
+ * does not exist, such as NAME for NAME.bin and NAME.idx, sets `others`. */
 stk_status lb_files_add(struct lb_files *files, const char *path, stk_error *err);
 void lb_files_fini(struct lb_files *files);
 
 struct lb_residency {
-    bool known;                    /* false: unknown for the reason `why` */
+    bool known;                    /* if false, `why` has the reason */
     int64_t bytes, resident_bytes; /* size of the checked files, in whole pages */
-    int64_t files, asked;          /* number of files; number checked (if there are very many, evenly spaced files) */
+    int64_t files, asked;          /* number of files; number of files checked, evenly spaced if there are many */
     char why[256];
 };
 
@@ -38,15 +37,15 @@ struct lb_residency {
 double lb_residency_share(const struct lb_residency *residency);
 /* After a stop signal, very many or very large files are not checked and their residency is unknown. */
 stk_status lb_residency_read(const struct lb_files *files, struct lb_residency *out, stk_error *err);
-/* The same for a range of whole pages of one open file. */
+/* Adds the residency of a range of whole pages of one open file to `out`, in which the caller has set `known`. */
 stk_status lb_residency_of(int descriptor, const char *path, int64_t offset, int64_t bytes, struct lb_residency *out,
                            stk_error *err);
 
-/* Reads every file once. STK_E_LIMIT: larger than the available memory. STK_END, here and below: interrupted by a stop
- * signal. */
+/* Loads every file into the page cache by reading it once. STK_E_LIMIT: the files are larger than the available memory.
+ * STK_END, here and below: interrupted by a stop signal. */
 stk_status lb_cache_fill(const struct lb_files *files, stk_error *err);
-/* Writes back dirty pages and evicts the pages of every file. STK_E_UNSUPPORTED: more than LB_COLD_SHARE of them are
- * still resident, or residency is unknown, so a run would not be cold. */
+/* Writes back dirty pages and evicts the pages of every file. STK_E_UNSUPPORTED: more than LB_COLD_SHARE of the pages
+ * are still resident, or their residency is unknown, so a run might not be cold. */
 stk_status lb_cache_drop(const struct lb_files *files, stk_error *err);
 #define LB_COLD_SHARE 0.01
 

@@ -1,5 +1,5 @@
-/* loadbench_limit.c: threads copy until a common deadline, each to its own part of the target; the rate is the total of
- * all threads. The best of several methods counts, since the limit is what the machine can achieve.
+/* loadbench_limit.c: threads copy until a common deadline, each to its own part of the target. The rate is the total of
+ * all threads. The limit is the highest rate of several copy methods.
  *
  * The blocks are allocated for each call and freed afterwards, so they do not appear in the loader's memory figures.
  * All memory is touched before timing. */
@@ -19,9 +19,9 @@
 
 enum {
     MAX_THREADS = 256,
-    CHUNK_BYTES = 1 << 20,      /* size of a memcpy, small enough that the C library uses plain stores */
+    CHUNK_BYTES = 1 << 20,      /* bytes per memcpy, few enough that the C library uses plain stores */
     PREFETCH_ROW_BYTES = 16384, /* for longer rows, the hardware prefetcher is enough */
-    AHEAD = 4                   /* number of rows; a power of two */
+    AHEAD = 4                   /* number of rows chosen in advance; a power of two */
 };
 #define BLOCK_BYTES (INT64_C(64) << 20) /* minimum size of a block */
 #define POPULATED (INT64_C(256) << 20)
@@ -31,9 +31,9 @@ struct work {
     lb_copy copy;
     bool prefetch, random, only_writes;
     const char *source;
-    int64_t row_bytes, row_count; /* of the source */
+    int64_t row_bytes, row_count; /* size and number of the source rows */
     char *target;
-    int64_t part_bytes; /* of the target, per thread */
+    int64_t part_bytes; /* bytes of the target per thread */
     int64_t begin_ns, end_ns;
 };
 
@@ -107,7 +107,7 @@ static stk_status time_work(struct work *work, int threads, int64_t time_ns, dou
         copied += workers[i].copied_bytes;
         end = workers[i].end_ns > end ? workers[i].end_ns : end;
     }
-    if (status == STK_OK && lb_stop_asked) /* the measurement was interrupted or is not needed */
+    if (status == STK_OK && lb_stop_asked)
         return STK_END;
     if (status == STK_OK)
         *out = (work->only_writes ? 1 : 2) * (double)copied * 1e9 / (double)(end - work->begin_ns);
@@ -167,7 +167,7 @@ static void longest_run(const unsigned char *pages, int64_t count, int64_t page,
 /* A mapped file whose pages are resident, because otherwise the disk would be measured. */
 struct mapped {
     char *map;
-    int64_t size, offset, bytes; /* of the file; of its resident part, at least half of it */
+    int64_t size, offset, bytes; /* file size; offset and size of the resident part, at least half of it */
 };
 
 /* Maps the file without loading any pages. */
@@ -215,7 +215,7 @@ static stk_status touch(char *block, int value, int64_t bytes)
     return STK_OK;
 }
 
-/* Returns a size much larger than the caches. */
+/* Returns the block size, by default much larger than the caches. */
 static int64_t block_bytes(const struct lb_limit_ask *ask)
 {
     const int64_t enough = 4 * lb_cache_bytes();

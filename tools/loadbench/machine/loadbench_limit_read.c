@@ -1,6 +1,6 @@
-/* loadbench_limit_read.c: threads claim blocks from a shared counter until the time is over. The page cache is not
- * changed: only resident blocks are read through it, repeatedly and without readahead; the device is read with
- * O_DIRECT, each block once, because the host of a virtual machine may cache what was read. */
+/* loadbench_limit_read.c: threads claim blocks from a shared counter until a deadline. The page cache is not changed.
+ * Reads through it use only resident blocks, repeatedly and without readahead. The device is read with O_DIRECT, and
+ * each block only once, because the host of a virtual machine may cache what was read. */
 #include "loadbench_limit_read.h"
 #include "allocate.h"
 #include "clock.h"
@@ -44,7 +44,7 @@ struct reader {
     stki_thread *thread;
 };
 
-/* Adds blocks of a file up to `most` bytes. */
+/* Adds the blocks of a file until the list has `most` bytes. Adds only resident blocks unless the reads are direct. */
 static stk_status add_blocks(struct work *work, int64_t file, int fd, int64_t size, int64_t most, stk_error *err)
 {
     const char *path = work->files->paths[file];
@@ -90,7 +90,7 @@ static stk_status list_blocks(struct work *work, int64_t most, stk_error *err)
 static int read_block(const struct work *work, const struct block *block, int *descriptor, int64_t *open_file,
                       char *buffer, int64_t *bytes)
 {
-    /* direct reads take whole pages, and are short at the end of a file */
+    /* direct reads must request whole pages; at the end of a file they return fewer bytes */
     const int64_t wanted = (work->flags & O_DIRECT) ? (block->bytes + PAGE - 1) / PAGE * PAGE : block->bytes;
     ssize_t got;
 
@@ -119,7 +119,7 @@ static void run(void *context)
     int descriptor = -1;
     int64_t open_file = -1;
 
-    do { /* reads at least one block, even if the time is over before this thread runs */
+    do { /* reads at least one block, even if this thread starts after the deadline */
         const int64_t n = atomic_fetch_add_explicit(&work->next, 1, memory_order_relaxed);
         if ((work->flags & O_DIRECT) && n >= work->block_count)
             break;
@@ -131,7 +131,7 @@ static void run(void *context)
         close(descriptor);
 }
 
-/* *failed: the errno of a failed read, or 0. */
+/* Sets *failed to the errno of a failed read, or to 0. */
 static stk_status time_reads(struct work *work, int threads, int64_t time_ns, double *rate, int64_t *bytes, int *failed,
                              stk_error *err)
 {

@@ -7,14 +7,14 @@
 
 struct lb_read_limit {
     double cached_bytes_per_s, cold_bytes_per_s; /* 0: not measured */
-    int64_t cold_bytes;                          /* bytes read for it */
+    int64_t cold_bytes;                          /* bytes read to measure cold_bytes_per_s */
     int threads;
     char cached_missing[256], cold_missing[320]; /* reasons if not measured */
 };
 
-/* Measures the page cache for time_ns and the device for five times that, in blocks of LB_READ_BLOCK in the order of
- * the files; smaller files are opened and read as a whole, as by a loader of many files. Neither changes the page
- * cache. */
+/* Reads from the page cache for time_ns, and from the device for five times as long, in blocks of LB_READ_BLOCK bytes
+ * in the order of the files. Each smaller file is opened and read whole, as by a loader of many files. The page cache
+ * is not changed. */
 enum { LB_READ_BLOCK = 1 << 20 };
 stk_status lb_read_limit_measure(const struct lb_files *files, int threads, int64_t time_ns, struct lb_read_limit *out,
                                  stk_error *err);

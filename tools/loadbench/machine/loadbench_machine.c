@@ -1,5 +1,5 @@
-/* loadbench_machine.c: reads /proc and /sys. Missing facts are "unknown" instead of errors: a result without the name
- * of its processor is still a result. */
+/* loadbench_machine.c: reads /proc and /sys. A property that cannot be read is reported as unknown and is not an error,
+ * because the result is useful without it. */
 #include "loadbench_machine.h"
 #include "allocate.h"
 #include "cgroup.h"
@@ -264,7 +264,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The median of many short series of readings, in which those with a preempted thread have no effect. */
+/* Uses the median of many short series of readings, so that series in which the thread was preempted have no effect. */
 struct lb_timer lb_timer_measure(void)
 {
     enum { ROWS = 201, READINGS = 100 };

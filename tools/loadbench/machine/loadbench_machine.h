@@ -13,7 +13,7 @@ struct lb_machine {
     double cpu_quota;     /* processors allowed by the control group; 0: no limit */
     int64_t memory_limit; /* bytes allowed by the control group; -1: no limit, or unknown */
     int64_t memory_bytes, memory_available_bytes;
-    int64_t cache_bytes; /* of the last level; 0: unknown */
+    int64_t cache_bytes; /* size of the last-level cache; 0: unknown */
 };
 
 void lb_machine_read(struct lb_machine *out);
@@ -28,14 +28,14 @@ struct lb_timer lb_timer_measure(void);
 /* Resources used by the process so far. */
 struct lb_usage {
     int64_t user_ns, system_ns;
-    int64_t voluntary_switches, involuntary_switches; /* context switches of threads: blocked; preempted */
-    int64_t minor_faults, major_faults;               /* page faults: found in memory; read from a device */
-    int64_t disk_bytes;                               /* read from devices on behalf of this process; -1: unknown */
-    int64_t allocations;                              /* by the library and this program so far */
+    int64_t voluntary_switches, involuntary_switches; /* context switches of blocked threads; of preempted threads */
+    int64_t minor_faults, major_faults;               /* page faults served from memory; from a device */
+    int64_t disk_bytes;                               /* bytes read from devices for this process; -1: unknown */
+    int64_t allocations;                              /* allocations by the library and this program */
 };
 
-/* Adds the CPU time of this process's descendants, including ended ones, to the process's usage in lb_usage_read and
- * lb_load_read: for sources with worker processes. Off by default; global. */
+/* If `on`, lb_usage_read and lb_load_read also count the CPU time of this process's descendants, including those that
+ * have ended. Used for sources with worker processes. Global; off by default. */
 void lb_count_children(bool on);
 int64_t lb_children_ns(void); /* 0 if off */
 void lb_usage_read(struct lb_usage *out);

@@ -17,7 +17,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* The clocks have a resolution of 10 ms on most systems, so shorter spans are not judged. */
+/* A span is too short if the expected error of the clocks, whose resolution is usually 10 ms, exceeds this share of
+ * it. */
 #define LEAST_SHARE_OF_STEPS 0.1
 
 #define UNKNOWN(out, ...) snprintf((out)->why, sizeof(out)->why, __VA_ARGS__)
@@ -141,7 +142,7 @@ void lb_others_between(const struct lb_load *from, const struct lb_load *to, dou
         UNKNOWN(out, "the processors that this process may use changed");
         return;
     }
-    /* each processor's clock has an error of at most one step */
+    /* each processor's clock has an independent error of at most one step */
     if (span <= 0 || sqrt((double)to->processors) * (double)to->step_ns > LEAST_SHARE_OF_STEPS * span) {
         UNKNOWN(out, "%.3g s is too short for clocks with a resolution of %.3g ms", span / 1e9,
                 (double)to->step_ns / 1e6);
@@ -160,7 +161,7 @@ void lb_others_between(const struct lb_load *from, const struct lb_load *to, dou
     out->used = fmin(to->processors, fmax(0, busy - own) / span);
     if (quota > 0 && quota < to->processors)
         out->used = fmax(0, out->used - (to->processors - quota));
-    /* the times of threads that have ended are missing */
+    /* the sum does not include threads that have ended, so it may decrease */
     out->queued =
         from->queued_ns < 0 || to->queued_ns < from->queued_ns ? -1 : (double)(to->queued_ns - from->queued_ns) / span;
 }

@@ -15,13 +15,13 @@ struct lb_load {
     bool known;
     char why[128];              /* known is false */
     int processors;             /* number of processors */
-    int64_t busy_ns;            /* all programs, including interrupts and time stolen by the hypervisor */
-    int64_t idle_ns;            /* idle or waiting for a disk */
+    int64_t busy_ns;            /* time of all programs, interrupts, and time stolen by the hypervisor */
+    int64_t idle_ns;            /* time idle or waiting for a disk */
     int64_t step_ns;            /* resolution of the clocks */
     int64_t own_ns;             /* processor time of this process */
     int64_t queued_ns;          /* total time that its threads waited for a processor; -1: unknown */
     int64_t at_ns;              /* time of the reading */
-    int64_t periods, throttled; /* periods of the control group's quota: all; throttled */
+    int64_t periods, throttled; /* periods of the control group's quota; those throttled */
 };
 
 /* `stat`: /proc/stat; `set`: the processors that this process may use. Sets all members except own_ns, queued_ns and

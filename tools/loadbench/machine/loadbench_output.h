@@ -4,9 +4,10 @@
 
 #include "loadbench_cache.h"
 
-/* Checks that `path` can be written, by creating and removing a file next to it. `what`: "writing the report". */
+/* Checks that `path` can be written, by creating and removing a file next to it. `what` is the operation named in
+ * errors, such as "writing the report". */
 stk_status lb_output_try(const char *path, const char *what, stk_error *err);
-/* `option`: "--report". STK_E_CONFIG: the file would overwrite a data file. */
+/* Checks that the file of an option, such as "--report", is not one of the data files. STK_E_CONFIG: it is. */
 stk_status lb_output_check(const char *option, const char *path, const struct lb_files *data, stk_error *err);
 
 #endif

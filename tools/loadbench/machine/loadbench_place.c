@@ -1,6 +1,6 @@
 /* loadbench_place.c: /proc/self/mountinfo has one line per mount: "36 35 98:0 /root /mount opts … - type source opts",
- * with blanks in names written as \040. The file system of a path is the mount with the longest matching prefix; of
- * several with the same name, the last one, which hides the others. */
+ * with spaces in names written as \040. The file system of a path is the mount with the longest matching prefix. If
+ * several mounts have the same mount point, the last one hides the others. */
 #include "loadbench_place.h"
 #include <stdbool.h>
 #include <stdio.h>

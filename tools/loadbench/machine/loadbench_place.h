@@ -1,14 +1,14 @@
-/* loadbench_place.h: storage and GPU: the file system of the data, the GPU and its link. Unknown facts are "" or -1. */
+/* loadbench_place.h: the file system of the data, and the GPU and its PCIe link. Unknown facts are "" or -1. */
 #ifndef LOADBENCH_PLACE_H
 #define LOADBENCH_PLACE_H
 
 #include <stdint.h>
 
 struct lb_place {
-    char type[32], source[128], mount[256]; /* of the file system: "ext4", "/dev/nvme0n1p2", "/data" */
+    char type[32], source[128], mount[256]; /* such as "ext4", "/dev/nvme0n1p2", "/data" */
 };
 
-/* `mountinfo`: "/proc/self/mountinfo"; another one in tests. */
+/* `mountinfo` is "/proc/self/mountinfo", except in tests. */
 void lb_place_read(const char *path, const char *mountinfo, struct lb_place *out);
 
 struct lb_gpu {
@@ -19,7 +19,8 @@ struct lb_gpu {
     int driver_version, runtime_version; /* 13000 is 13.0; 0: none */
 };
 
-/* `device`: "cuda:0"; `sys`: "/sys". A device of the host has an empty bus. */
+/* `device`: a device name such as "cuda:0". `sys` is "/sys", except in tests. `bus` is empty for a device that is not a
+ * GPU. */
 void lb_gpu_read(const char *device, const char *sys, struct lb_gpu *out);
 
 #endif

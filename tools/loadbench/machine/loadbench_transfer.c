@@ -1,6 +1,6 @@
-/* loadbench_transfer.c: see loadbench_transfer.h. The methods are measured alternately, each queued in one stream and
- * timed with its events. Copies from pageable memory block the caller, so they are timed with its clock. Small copies
- * are repeated between two events. All memory is touched before timing. The measurement runs in a child
+/* loadbench_transfer.c: see loadbench_transfer.h. The methods are measured alternately. Each is queued in one stream
+ * and timed with events, except that copies from pageable memory block the caller and are timed with the host's clock.
+ * Small copies are repeated between two events. All memory is touched before timing. The measurement runs in a child
  * process, because it may exceed a memory limit and be killed. */
 #include "loadbench_transfer.h"
 #include "clock.h"
@@ -32,7 +32,7 @@ struct figures {
     bool host;
     stk_device_properties properties;
     double ns[SIZES][WAYS];
-    int fitting;  /* number of sizes that fit the free memory */
+    int fitting;  /* number of sizes that fit into free memory */
     int measured; /* number of sizes measured, fewer if interrupted */
 };
 
@@ -57,8 +57,8 @@ static void fini(struct transfer *t)
     stk_stream_destroy(t->stream);
 }
 
-/* Four blocks of the largest size take at most half of the free memory. There are at least two sizes, because a line
- * needs two points. */
+/* Returns the number of sizes of which four blocks take at most half of the free memory, but at least two, because a
+ * line needs two points. */
 static int fitting_sizes(void)
 {
     const int64_t room = lb_memory_available() / 8;
@@ -139,7 +139,7 @@ static stk_status time_way(struct transfer *t, enum way way, int64_t bytes, doub
     return status;
 }
 
-/* The first round is a warm-up. Fitting a line needs at least two sizes. */
+/* The first round of each size is a warm-up. If interrupted, at least two sizes are needed to fit a line. */
 static stk_status measure(struct transfer *t, stk_error *err)
 {
     for (int size = 0; size < t->figures->fitting; size++) {
@@ -185,7 +185,7 @@ static struct lb_transfer_line fit_line(int64_t small_bytes, double small_ns, in
     return line;
 }
 
-/* The largest batch whose copy takes no longer than the step; 0: none. */
+/* Returns the size of the largest batch whose copy takes no longer than the step; 0: none. */
 static int64_t hidden_bytes(struct lb_transfer_line line, double step_ns)
 {
     double room = step_ns - line.fixed_ns;

@@ -1,5 +1,5 @@
 /* loadbench_make.c: checks the existing files, then creates the missing ones. The contents of a file are checked with a
- * loader. A file with other contents may be valuable, so it is only replaced on request. */
+ * loader. A file with other contents may be valuable, so it is replaced only with --force. */
 #include "loadbench_make.h"
 #include "allocate.h"
 #include "clock.h"
@@ -43,13 +43,15 @@ static void describe(int64_t count, stk_dtype dtype, int ndim, const int64_t *le
         snprintf(out + used, (size_t)(size - used), "]");
 }
 
-/* Whether the rows of the field are stored as records, whose bytes are checked without layout or decoding. */
+/* Whether the rows of the field are stored as records: encoded images, or rows of varying size. The dtype and shape of
+ * records are not compared. */
 static bool is_of_records(const struct lb_made_file *file, const struct lb_made_field *field)
 {
     return file->format >= LB_FORMAT_BETON && (field->encode || field->spread > 0);
 }
 
-/* The member's name in the file: in a tar, "image" is .jpg and labels are .cls. */
+/* Writes the `source` key that selects the field in the file. In a tar, the encoded field "image" is .jpg, and labels
+ * are .cls. */
 static void source_of(const struct lb_made_file *file, const struct lb_made_field *field, char *out, int size)
 {
     const char *decode = field->encode ? ", decode: none" : "";
@@ -100,7 +102,8 @@ static stk_status open_made(const struct lb_made_file *file, const struct lb_mad
     return stk_loader_open(&opts, out, err);
 }
 
-/* Whether the field matches the specification. Numbers in a .beton are widened to 64 bits. */
+/* Whether the field matches the specification. Only the number of samples is compared for records, for fields of a tar,
+ * and for scalars in formats that widen them to 64 bits. */
 static bool is_alike(const struct lb_made_file *file, const struct lb_made_field *made, int64_t samples,
                      const stk_field_info *info)
 {
@@ -145,7 +148,7 @@ static stk_status look_at_field(const struct lb_made_file *file, const struct lb
     return STK_OK;
 }
 
-/* Checks an existing file. STK_E_MISMATCH: it has other contents and must not be replaced. */
+/* Sets file->is_there if the file exists with the specified contents. STK_E_MISMATCH: it exists with other contents. */
 static stk_status look(struct lb_made_file *file, stk_error *err)
 {
     stk_status status = STK_OK;
@@ -163,7 +166,8 @@ static stk_status look(struct lb_made_file *file, stk_error *err)
     return status;
 }
 
-/* Free bytes of the file system that will contain the file, determined from its nearest existing parent folder. */
+/* Returns the free bytes of the file system that will contain the file, found through its nearest existing parent
+ * folder. */
 static bool room_of(const char *place, dev_t *device, double *bytes)
 {
     char *folder = stki_strdup(place);
@@ -185,7 +189,7 @@ static bool room_of(const char *place, dev_t *device, double *bytes)
     return known;
 }
 
-/* Whether the file is uncompressed, so that its size is known. */
+/* Whether the file will be created with uncompressed rows of fixed size, so that its size is known. */
 static bool is_plain(const struct lb_made_file *file)
 {
     bool plain = file->level == 0 && !file->is_there;

@@ -1,5 +1,4 @@
-/* loadbench_make.h: --make, which generates data from a small specification, so that a run can be repeated elsewhere.
- */
+/* loadbench_make.h: --make generates data from a small specification, so that a run can be reproduced elsewhere. */
 #ifndef LOADBENCH_MAKE_H
 #define LOADBENCH_MAKE_H
 
@@ -7,9 +6,9 @@
 #include <stdio.h>
 #include <stoker/status.h>
 
-/* Creates the files of the specification that do not exist with the right dtype, shape and count, or all files if
- * `force` is set. Prints one line per file. STK_E_CONFIG: the specification is wrong; STK_E_MISMATCH: a file has other
- * contents and `force` is not set; in both cases nothing was written. */
+/* Creates the files of the specification, except those that exist with the right dtype, shape and count. With `force`,
+ * creates all of them. Prints one line per file. STK_E_CONFIG: the specification is invalid. STK_E_MISMATCH: a file
+ * exists with other contents, and `force` is not set. In both cases nothing is written. */
 stk_status lb_make(const char *spec_path, const char *const *sets, int set_count, bool force, FILE *to, stk_error *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* loadbench_spec.c: reads the whole specification before any file is created, and rejects anything misleading: keys
- * that have no effect with the chosen values or format, and numbers that the dtype cannot represent. */
+/* loadbench_spec.c: parses and checks the whole specification before any file is created. Keys that have no effect with
+ * the chosen values or format, and numbers that the dtype cannot represent, are errors. */
 #include "loadbench_spec.h"
 #include "allocate.h"
 #include "checked.h"
@@ -63,7 +63,7 @@ enum {
     FILE_ROWS
 };
 
-/* The kinds of values or formats that a key applies to. */
+/* Which kinds of values a key applies to. */
 #define OF(...)                                         \
     .need = &(const stki_need)                          \
     {                                                   \
@@ -78,8 +78,8 @@ static const stki_need drawn_labels = {.key = "draw", .words = &draw_words[LB_DR
                                        .otherwise = &drawn_labels},
                        needs_jpeg = {.key = "encode", .words = &encode_words[1]};
 
-/* The option rows of a field are part of the table of fields and, for files with one field, of the table of files,
- * whose struct starts with the field. */
+/* The option rows of a field are in two tables: that of fields and, for files with a single field, that of files, whose
+ * struct starts with the field. */
 #define FIELD(kind, member, ...) kind(struct lb_made_field, member, __VA_ARGS__)
 #define FIELD_TABLE                                                                                                    \
     [SHAPE] = FIELD(STKI_NODE, shape, "Shape of one sample, such as [224, 224, 3]; by default a single number"),       \
@@ -258,7 +258,7 @@ static int format_of(const char *path)
     return LB_FORMAT_AUTO;
 }
 
-/* Checks that the format supports such fields. */
+/* Checks that the format supports these fields. */
 static stk_status check_format(const stki_node *node, const struct lb_made_file *file, const bool *seen, stk_error *err)
 {
     const char *word = lb_format_words[file->format];

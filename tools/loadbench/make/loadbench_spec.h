@@ -28,7 +28,7 @@ extern const char *const lb_format_words[];
 /* A field of a file: how its rows are generated and stored. */
 struct lb_made_field {
     const char *name; /* "" in a file with a single unnamed array */
-    /* as in the specification */
+    /* read from the specification */
     const char *dtype;
     int64_t seed, classes, quality;
     const stki_node *shape;

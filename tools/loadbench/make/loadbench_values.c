@@ -1,5 +1,5 @@
-/* loadbench_values.c: Philox numbers by element position, generated as i64 or f64 and cast to the dtype by the tensor
- * library. */
+/* loadbench_values.c: values are Philox random numbers, indexed by element position. Numbers are generated as i64 or
+ * f64 and cast to the dtype by the tensor library. */
 #include "loadbench_values.h"
 #include "error.h"
 #include "philox.h"
@@ -7,12 +7,12 @@
 #include <math.h>
 #include <string.h>
 
-/* A stream for each kind of values, so that one seed gives independent numbers. */
+/* A random stream for each kind of values, so that the kinds are independent even with the same seed. */
 enum { STREAM_BYTES = 1, STREAM_UNIFORM, STREAM_NORMAL, STREAM_SPREAD, STREAM_LABEL, STREAM_GRID, STREAM_NOISE };
 
 enum {
     ZIPF_CLASSES = 100000, /* limit, because generating a label takes time proportional to the number of classes */
-    GRID = 32              /* distance of the random corners in a picture, pixels */
+    GRID = 32              /* distance in pixels between the random points of a picture */
 };
 #define ZERO_BLOCK INT64_C(4096)
 
@@ -26,10 +26,10 @@ static bool is_whole(stk_dtype dtype)
     return dtype >= STK_U8 && dtype <= STK_I64;
 }
 
-/* Above this, not every integer can be represented as a double, the type of numbers in a specification. */
+/* The type of numbers in a specification is double, which cannot represent every integer above this. */
 #define EXACT 0x1p53
 
-/* The allowed range: that of the dtype, as far as doubles are exact. */
+/* Sets the allowed range: that of the dtype, limited to the integers that doubles represent exactly. */
 static void range_of(stk_dtype dtype, double *low, double *high)
 {
     const bool has_sign = dtype == STK_I8 || dtype == STK_I16 || dtype == STK_I32 || dtype == STK_I64;
@@ -66,7 +66,7 @@ static stk_status check_number(const struct lb_values_ask *ask, const char *key,
 
 static stk_status check_uniform(const struct lb_values_ask *ask, double least, double most, stk_error *err)
 {
-    const double above = is_real(ask->dtype) || most == EXACT ? most : most + 1; /* `high` itself is excluded */
+    const double above = is_real(ask->dtype) || most == EXACT ? most : most + 1; /* `high` is exclusive */
     stk_status status = check_number(ask, "low", ask->low, least, most, err);
 
     if (status == STK_OK)
@@ -76,7 +76,7 @@ static stk_status check_uniform(const struct lb_values_ask *ask, double least, d
     return status;
 }
 
-/* Integers are clipped to their range, as in a sensor; floats must not become infinite. */
+/* Out-of-range integers are clamped, as in a sensor. Floats must not become infinite, so `std` is limited for them. */
 static stk_status check_normal(const struct lb_values_ask *ask, double least, double most, stk_error *err)
 {
     if (ask->mean < least || ask->mean > most)
@@ -126,7 +126,8 @@ stk_status lb_values_check(const struct lb_values_ask *ask, stk_error *err)
     return check_range(ask, err);
 }
 
-/* Sets the middle of every 4 KiB of the field to zeros, so that the ends of short rows still differ. */
+/* Zeroes the middle of every 4 KiB block of the field. The ends of a block stay random, so that short rows still
+ * differ. */
 static void leave_zeros(const struct lb_values_ask *ask, int64_t first_byte, int64_t bytes, char *out)
 {
     const int64_t zeros = (int64_t)(ask->compressibility * ZERO_BLOCK), begin = (ZERO_BLOCK - zeros) / 2;
@@ -143,7 +144,7 @@ static void leave_zeros(const struct lb_values_ask *ask, int64_t first_byte, int
 
 static void fill_bytes(const struct lb_values_ask *ask, int64_t first_byte, int64_t bytes, char *out)
 {
-    for (int64_t at = 0; at < bytes;) { /* 16 bytes per draw; a row may start in the middle of a draw */
+    for (int64_t at = 0; at < bytes;) { /* 16 bytes per draw; `first_byte` may be in the middle of a draw */
         const int64_t position = first_byte + at, within = position & 15;
         const stki_philox draw = stki_philox_draw((uint64_t)ask->seed, STREAM_BYTES, (uint64_t)(position >> 4));
         const int64_t n = bytes - at < 16 - within ? bytes - at : 16 - within;
@@ -184,7 +185,8 @@ double lb_values_spread(int64_t seed, int64_t row, double spread)
     return factor < 0.05 ? 0.05 : factor > 4 ? 4 : factor;
 }
 
-/* Returns the first class whose cumulative share exceeds the draw. Sums of quotients are the same on all machines. */
+/* Returns the first class whose cumulative share exceeds the draw. Uses only sums and quotients, which are the same on
+ * all machines. */
 static int64_t zipf(const struct lb_values_ask *ask, int64_t row)
 {
     const stki_philox draw = stki_philox_draw((uint64_t)ask->seed, STREAM_LABEL, (uint64_t)row);
@@ -206,7 +208,7 @@ int64_t lb_values_class(const struct lb_values_ask *ask, int64_t row)
     return ask->draw == LB_DRAW_ZIPF ? zipf(ask, row) : row % ask->classes;
 }
 
-/* Returns a random value from 0 to 255 for a corner of the grid. */
+/* Returns a random value from 0 to 255 for a grid point. */
 static int corner(const struct lb_values_ask *ask, int64_t row, int64_t y, int64_t x, int64_t channel)
 {
     const uint64_t place = (uint64_t)(y * 4099 + x) * 4 + (uint64_t)channel;
@@ -216,8 +218,8 @@ static int corner(const struct lb_values_ask *ask, int64_t row, int64_t y, int64
              24);
 }
 
-/* Interpolates between random corners of a grid of GRID pixels in steps of 1/GRID, and adds noise. Only integers are
- * used, so that every machine draws the same picture. */
+/* Interpolates linearly between the random values of grid points that are GRID pixels apart, and adds noise. Uses only
+ * integer arithmetic, so that every machine generates the same picture. */
 void lb_picture_fill(const struct lb_values_ask *ask, int64_t row, int64_t height, int64_t width, int64_t channels,
                      uint8_t *out)
 {

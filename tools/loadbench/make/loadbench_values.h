@@ -28,19 +28,19 @@ struct lb_values_ask {
     double low, high, mean, std, value;
     int64_t classes;
     enum lb_draw draw;
-    double compressibility;          /* of bytes: the fraction of every 4 KiB that is zeros */
+    double compressibility;          /* of bytes: fraction of each 4 KiB that is zero */
     double detail;                   /* of pictures: fraction of noise, 0 to 1 */
     int64_t height, width, channels; /* of pictures */
 };
 
-/* Maximum distance of normal numbers from the mean, in std. */
+/* Maximum distance of LB_VALUES_NORMAL from the mean, in standard deviations. */
 #define LB_NORMAL_REACH 4.9
 
-/* STK_E_BAD_DTYPE: this kind of values is not available for this dtype; the message names alternatives. STK_E_RANGE:
- * the dtype cannot represent the requested numbers; the message has the key, its value and the range. */
+/* STK_E_BAD_DTYPE: this kind of values cannot be generated with this dtype. STK_E_RANGE: the dtype cannot represent the
+ * requested numbers, or there are too many classes; the message has the key, its value and the allowed range. */
 stk_status lb_values_check(const struct lb_values_ask *ask, stk_error *err);
-/* Generates `count` rows of `row_elements` elements from row `first` on, row-major, in `out`. `scratch` has room for
- * count * row_elements numbers of 8 bytes. */
+/* Generates `count` rows of `row_elements` elements, starting with row `first`, in `out`, in row-major order. `scratch`
+ * must have room for count * row_elements numbers of 8 bytes. */
 stk_status lb_values_fill(const struct lb_values_ask *ask, int64_t first, int64_t count, int64_t row_elements,
                           void *scratch, void *out, stk_error *err);
 

@@ -1,5 +1,5 @@
 /* loadbench_write.c: see loadbench_write.h. Files of records (.beton, tar, folders of images) are written sample by
- * sample, with all fields; files of arrays field by field, in chunks of a few megabytes. */
+ * sample, each with all of its fields. Files of arrays are written field by field, in chunks of a few megabytes. */
 #include "loadbench_write.h"
 #include "allocate.h"
 #include "codec_encode.h"
@@ -22,11 +22,11 @@ static stk_status goes_on(const struct lb_made_file *file, stk_error *err)
     return stki_fail(err, STK_E_CLOSED, "%s: not created, because a signal stopped the program", file->full_path);
 }
 
-/* The fields of one sample, in reused memory. */
+/* The fields of one sample. The memory is reused for the next sample. */
 struct sample {
     struct part {
-        void *pixels, *scratch;        /* the row, and memory for making it */
-        struct codec_encoder *encoder; /* encoder of an encoded field */
+        void *pixels, *scratch;        /* the row, and memory for generating it */
+        struct codec_encoder *encoder; /* NULL: the field is not encoded */
         const void *bytes;             /* the bytes to write */
         int64_t size, lengths[STK_MAX_DIMS];
     } parts[LB_MADE_FIELDS];
@@ -37,7 +37,7 @@ static bool is_number(const struct lb_made_field *field)
     return field->ndim == 0 && !field->encode;
 }
 
-/* Generates a row of a field in the caller's memory of `largest_bytes`; sets its lengths and size. */
+/* Generates a row of a field in `to`, which has `largest_bytes` bytes, and sets its lengths and size. */
 static stk_status make_row(const struct lb_made_field *field, int64_t row, void *scratch, void *to, int64_t *lengths,
                            int64_t *bytes, stk_error *err)
 {
@@ -53,7 +53,7 @@ static stk_status make_row(const struct lb_made_field *field, int64_t row, void 
     }
     if (elements == field->row_elements)
         return lb_values_fill(&field->ask, row, 1, elements, scratch, to, err);
-    /* rows of varying size each start in a separate range of 16 times the mean, so that rows do not share bytes */
+    /* rows of varying size have no fixed position, so each gets its own seed */
     struct lb_values_ask ask = field->ask;
     ask.seed += row;
     return lb_values_fill(&ask, 0, 1, elements, scratch, to, err);
@@ -179,7 +179,8 @@ static stk_status write_beton(const struct lb_made_file *file, struct sample *sa
 
 /* ---- tar ---- */
 
-/* Images are NAME.jpg, integer labels are .cls as text, all others are bytes. */
+/* Encoded images are written as NAME.jpg (the field "image" as jpg), scalar labels as text in cls, and all others as
+ * raw bytes. */
 static stk_status tar_file(const struct lb_made_field *field, const struct part *part, char extension[64],
                            char text[32], stk_tar_file *out, stk_error *err)
 {
@@ -269,7 +270,7 @@ static stk_status write_image(const struct lb_made_file *file, const char *folde
 
 static void remove_folder(const char *folder, const struct lb_made_file *file, int64_t rows)
 {
-    /* removes only files made by this program: class folders with numbered files */
+    /* removes only the class folders and numbered files that this program has written */
     for (int64_t row = 0; row < rows; row++) {
         for (int i = 0; i < file->field_count; i++) {
             char *path = file->made[i].encode ? stki_format("%s/%09" PRId64 ".jpg", folder, row)
@@ -291,7 +292,7 @@ static void remove_folder(const char *folder, const struct lb_made_file *file, i
     rmdir(folder);
 }
 
-/* Writes the folder under a temporary name until it is complete. */
+/* Writes the folder under a temporary name, and renames it when it is complete. */
 static stk_status write_images(const struct lb_made_file *file, struct sample *sample, stk_error *err)
 {
     char *folder = stki_format("%s.tmp.%ld", file->full_path, (long)getpid());
