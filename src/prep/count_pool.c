@@ -6,9 +6,7 @@
 #include "thread_pool.h"
 #include <string.h>
 
-enum {
-    HURRY_AFTER = 1 << 20
-}; /* number of elements from which the table that speeds up counting is worth its memory */
+enum { HURRY_AFTER = 1 << 20 }; /* number of elements after which a faster but larger table is used */
 
 /* The batch, or NULL for samples counted in place. */
 struct item {

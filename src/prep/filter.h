@@ -1,6 +1,6 @@
 /* filter.h: selects the samples of a job by label and size: `prep.filter`. Evaluated once, after the data set is opened
- * and before its order is made; split and order only use the remaining samples. Memory: 8 bytes per remaining sample,
- * and temporarily one byte per sample.
+ * and before its order is computed; split and order only use the remaining samples. Memory: 8 bytes per remaining
+ * sample, and temporarily one byte per sample.
  *
  *     filter: {label: {field: label, keep: [n01440764, 7]}, size: {field: image, min_height: 64, max_bytes: 1MiB}}
  *
@@ -28,8 +28,8 @@ typedef struct stki_filter_counts {
 
 /* Checks the rules without data: STK_E_CONFIG. NULL or empty: no filter. */
 stk_status stki_filter_check(const stki_node *filter, stk_error *err);
-/* Restricts config->index_list of the core (NULL: all samples) to the kept samples, in its order. STK_E_CONFIG: an
- * unknown field or class. STK_E_EMPTY: no sample is kept. STK_E_CANCELLED. */
+/* Restricts config->index_list of the core (NULL: all samples) to the kept samples, without changing their order.
+ * STK_E_CONFIG: an unknown field or class. STK_E_EMPTY: no sample is kept. STK_E_CANCELLED. */
 stk_status stki_filter_apply(const stki_node *filter, stki_core *core, const _Atomic bool *cancelled,
                              stki_filter_counts *out, stk_error *err);
 /* "label of field label: 12 of 100 samples", for notes. Returns the buffer. */

@@ -23,8 +23,8 @@ typedef struct stki_finish_field {
     stki_sink_field in;            /* describes the loader's rows */
 } stki_finish_field;
 
-/* The file of a sample of a field, for messages; possibly in `buffer` (STKI_RECORD_PATH bytes). NULL: unknown.
- * Thread-safe. */
+/* Returns the path of a sample's file, for messages; it may be stored in `buffer` (STKI_RECORD_PATH bytes). NULL:
+ * unknown. Thread-safe. */
 typedef const char *stki_finish_path(void *context, int field, int64_t sample, char *buffer);
 
 typedef struct stki_finish_pool_opts {

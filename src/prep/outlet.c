@@ -136,7 +136,7 @@ struct stki_outlet {
     struct closing closing[CLOSING]; /* full sinks that have not been passed to the flusher */
     int closing_count;
     bool alike;   /* all rows have the same sizes */
-    json_t *line; /* of a format without marks: the line of its only piece, written at the end */
+    json_t *line; /* for formats without marks: the journal line of the only piece, written at the end */
 };
 
 /* A task of the flusher. */
@@ -212,7 +212,8 @@ static stk_status run_flush(stki_flush *base, stk_error *err)
     stk_status status = STK_OK;
     int closed = 0;
 
-    /* Shards that were full before the end of the piece come before its line, the last shard after it. */
+    /* Shards that became full within the piece are finished before its journal line is written, the shard with its end
+     * after that. */
     for (; closed < flush->closing_count && flush->closing[closed].sink != flush->sink && status == STK_OK; closed++)
         status = finish_sink(flush, &flush->closing[closed], err);
     if (status == STK_OK && flush->line) {
@@ -549,7 +550,7 @@ stk_status stki_outlet_files(const json_t *lines, json_t *files, stk_error *err)
     int64_t lowest = INT64_MAX;
     stk_status status = counts ? STK_OK : stki_fail_memory(err, (int64_t)n, "the list of files");
 
-    /* If a shard was finished twice because of an interruption, the last line counts. After an interruption all shards
+    /* If a shard was finished twice because of an interruption, the last line applies. After an interruption all shards
      * from the resumed one on are finished again. */
     for (size_t i = n; i > 0 && status == STK_OK; i--) {
         const json_t *shard = json_object_get(json_array_get(lines, i - 1), "finished");

@@ -41,8 +41,8 @@ struct maker {
     int64_t open_unit, written; /* unit being written, -1: none; its bytes so far */
     stki_outlet *outlet;
     stki_spool_writer *spool;
-    stki_seen **seen;              /* of the piece */
-    json_t *skipped, *stays;       /* of the piece */
+    stki_seen **seen;              /* statistics of the piece */
+    json_t *skipped, *stays;       /* skipped and unencoded rows of the piece */
     int64_t rows, failed, allowed; /* rows of the piece; failed samples of all units so far, and their limit */
 };
 

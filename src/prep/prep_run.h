@@ -11,9 +11,8 @@
  *     prep_commit.c   manifest, final names
  *     prep.c          the public functions
  *
- * A unit is what is made and recorded separately: the whole job, a shard, or (spooled) a piece. A task makes a run of
- * units. Any number of tasks can make any units at any time, each under the lock of the unit.
- */
+ * A unit is the part of a job that is made and recorded separately: the whole job, a shard, or (spooled) a piece. A
+ * task makes a run of units. Any number of tasks can make any units at any time, each under the lock of the unit. */
 #ifndef STKI_PREP_RUN_H
 #define STKI_PREP_RUN_H
 
@@ -70,8 +69,9 @@ typedef struct stki_prep_run {
     stki_observer **observers;
     int observer_count;
     int64_t batch_rows;
-    /* prep_size.c: estimated sizes of many rows in the files, `typical` if encoding does not change the size of a row,
-     * `least` with the smallest possible size; and of one unencoded row in a spooled piece. */
+    /* Set by prep_size.c: the estimated size of many rows in the files (`typical`: assuming that encoding does not
+     * change the size of a row; `least`: assuming the smallest plausible size), and the size of one unencoded row in a
+     * spooled piece. */
     stki_sink_size typical, least;
     int64_t spooled_row;
     stki_filter_counts filter; /* results of prep.filter */

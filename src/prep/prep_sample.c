@@ -1,6 +1,6 @@
 /* prep_sample.c: estimates the time and output size of a job. Some batches at a few places of the job are made and
- * encoded as in the real run, and discarded. The first batch of each place is a warm-up: its rows count for the size,
- * but count for the time only if there are no others.
+ * encoded as in the real run, and discarded. The first batch of each place is a warm-up: its rows count towards the
+ * size, but towards the time only if there are no others.
  *
  * The size comes from the sink (sink.h), with each row counted many times, so that the fixed part of a file becomes
  * negligible. If the format compresses, samples of each field are compressed to measure the ratio.
@@ -24,7 +24,7 @@ enum {
     PACKED_TIMES = 4       /* number of such blocks */
 };
 
-/* A compressed field. */
+/* Samples of a field, compressed to measure the ratio. */
 struct packing {
     char *bytes;
     int64_t used, times;
@@ -40,8 +40,8 @@ struct sampler {
     stki_sink_opts opts;
     stki_sink_size size;          /* each row counted STANDS_FOR times */
     struct packing *packing;      /* per field; NULL: the format does not compress */
-    int64_t timed_rows, timed_ns; /* without the first batch of each place */
-    int64_t first_rows, first_ns; /* the first batches */
+    int64_t timed_rows, timed_ns; /* excluding the first batch of each place */
+    int64_t first_rows, first_ns; /* only the first batch of each place */
 };
 
 static stk_status make_pool(struct sampler *s, stk_error *err)
@@ -128,7 +128,7 @@ static stk_status finish(struct sampler *s, const stki_run_of_rows *rows, stk_er
     return status;
 }
 
-/* Processes one batch before position `until`; *end: it was the last one. */
+/* Processes one batch before position `until`. *end: whether it was the last one. */
 static stk_status take_batch(struct sampler *s, int64_t until, int64_t *rows, bool *end, stk_error *err)
 {
     stki_prep_run *run = s->run;

@@ -18,16 +18,17 @@ typedef struct stki_added_token {
 
 typedef struct stki_added_finder stki_added_finder;
 
-/* Creates a finder for those `tokens` that are (or are not) `normalized`, with the contents `names`. `special`:
- * includes special tokens. *out is NULL if there are none. `tokens` must outlive it. */
+/* Creates a finder for those `tokens` whose member `normalized` has the given value; names[i] is the text to find for
+ * tokens[i]. `special`: includes special tokens. *out is NULL if there are no such tokens. `tokens` must outlive it. */
 stk_status stki_added_finder_create(const stki_added_token *tokens, int count, char *const *names, bool normalized,
                                     bool special, stki_added_finder **out, stk_error *err);
 void stki_added_finder_destroy(stki_added_finder *finder); /* NULL is allowed */
 
-/* Finds the next token at or after *from, which is then set to the end of its name. True: it takes up [*begin, *end),
- * with stripped white space. `used`: the end of the previous one. As in the tokenizers library, names in white space
- * that the previous token has stripped are tokens too: then *begin < used, or *begin is *end if it strips them itself,
- * and there is no token. */
+/* Finds the next token at or after *from and sets *from to the end of its name. Returns false if there is none. The
+ * token occupies [*begin, *end), including the white space that it strips. `used` is the end of the previous token. As
+ * in the tokenizers library, a name inside white space that the previous token has stripped is found too. Then *begin <
+ * used, or, if this token also strips the white space before it, *begin is `used`; if the range is empty, no token is
+ * added. */
 bool stki_added_finder_next(const stki_added_finder *finder, const uint8_t *text, int64_t length, int64_t *from,
                             int64_t used, int64_t *begin, int64_t *end, uint32_t *id);
 

@@ -1,6 +1,6 @@
-/* finish.h: processing of a field's rows between the loader and the sink: encoding as JPEG, tokenization, reading the
- * headers of unchanged image files. A finisher belongs to one field; any number of threads run it at once for different
- * rows, each with its own scratch. The result is a pure function of the row and the job. */
+/* finish.h: finishers process a field's rows between the loader and the sink: they encode rows as JPEG, tokenize texts,
+ * or read the headers of unchanged image files. A finisher belongs to one field; any number of threads may run it
+ * concurrently for different rows, each with its own scratch. The result is a pure function of the row and the job. */
 #ifndef STKI_FINISH_H
 #define STKI_FINISH_H
 
@@ -45,7 +45,7 @@ typedef struct stki_finisher_ops {
     /* Approximate size of a scratch for a row of this size. NULL: negligible. */
     int64_t (*scratch_bytes)(const stki_finisher *finisher, int64_t row_bytes);
     /* Encodes a row. If out->bytes is NULL on return, the value is the last out->size bytes of `to`; otherwise it is
-     * borrowed from `in`. An error belongs to the row; the job's on_error determines what happens. */
+     * borrowed from `in`. An error concerns only this row; the job's on_error determines what happens. */
     stk_status (*run)(const stki_finisher *finisher, void *scratch, const stki_row *in, stki_bytes *to,
                       stki_sink_value *out, stk_error *err);
     /* Information for the manifest in addition to the options (codec versions, counts), as new JSON; or NULL. */
@@ -91,7 +91,7 @@ stk_status stki_finish_put(stki_bytes *to, const void *bytes, int64_t size, stki
 stk_status stki_finish_jpeg_scratch(const stki_finisher *finisher, void **out, stk_error *err);
 void stki_finish_jpeg_scratch_destroy(void *scratch);
 json_t *stki_finish_jpeg_describe(const stki_finisher *finisher);
-/* For finishers that own only their struct. */
+/* The `destroy` of finishers that own no memory except their struct. */
 void stki_finish_destroy(stki_finisher *finisher);
 extern const stki_finisher_ops stki_finish_keep, stki_finish_jpeg, stki_finish_png, stki_finish_tokens,
     stki_finish_transcode;

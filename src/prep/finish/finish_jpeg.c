@@ -100,7 +100,7 @@ static stk_status jpeg_create(const stki_node *options, const stki_sink_field *i
     out->extension = o.extension ? o.extension : is_mixed(&o) ? in->extension : "jpg";
     out->encodings = 1U << STKI_JPEG | (unsigned)is_mixed(&o) << STKI_PLAIN;
     if (!is_mixed(&o))
-        out->largest_bytes = 0; /* unknown, because noise is larger as JPEG than as pixels */
+        out->largest_bytes = 0; /* unknown, because the JPEG of a noisy image can exceed its pixels */
     return STK_OK;
 }
 

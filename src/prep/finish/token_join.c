@@ -1,6 +1,6 @@
 /* token_join.c: see token_join.h. Most pieces are words of a few bytes, for which a linear search for the lowest rank
  * is fastest. Long pieces (text without spaces, or not split at all) keep the ranks in a heap, so that a document of
- * megabytes does not take quadratic time. Both join in the same order. */
+ * megabytes does not take quadratic time. Both merge in the same order. */
 #include "token_join.h"
 #include "allocate.h"
 #include "error.h"
@@ -48,7 +48,7 @@ static int32_t first_part(const stki_vocabulary *v, const uint8_t *bytes, int32_
 
 /* ---- short pieces ---- */
 
-/* The parts in order: start, token, and the rank of joining with the next part. */
+/* The parts in order: start, token, and the rank of merging it with the next part. */
 typedef struct parts {
     int start[SHORT + 1];
     uint32_t rank[SHORT + 1];
@@ -115,10 +115,10 @@ typedef struct chain {
     const uint8_t *bytes;
     int32_t length;
     int32_t *next, *previous;
-    uint32_t *id, *rank; /* token of a part; rank of joining it with the next. STKI_NO_TOKEN: cannot be joined, or no
+    uint32_t *id, *rank; /* token of a part; rank of merging it with the next. STKI_NO_TOKEN: cannot be merged, or no
                             part starts here */
-    uint64_t *heap; /* rank << 32 | start; the smallest is at 0. Outdated entries stay until they are popped or the heap
-                       is full. */
+    uint64_t *heap; /* rank << 32 | start; the smallest is at 0. Outdated entries remain until they are popped or the
+                       heap is full. */
     int64_t heap_count, heap_room;
 } chain;
 
@@ -179,7 +179,7 @@ static void join(chain *c, int32_t at)
 {
     const int32_t second = c->next[at];
 
-    if (c->heap_count + 2 > c->heap_room) /* a join adds at most two entries */
+    if (c->heap_count + 2 > c->heap_room) /* a merge adds at most two entries */
         sweep(c);
     c->id[at] = stki_vocabulary_joined(c->v, c->rank[at]);
     c->rank[second] = STKI_NO_TOKEN;

@@ -1,5 +1,5 @@
-/* token_join.h: byte-pair encoding of one piece of text: adjacent parts, initially bytes, are joined in the order of
- * the vocabulary's ranks (of equal ranks the leftmost first) until no two can be joined. */
+/* token_join.h: byte-pair encoding of one piece of text: adjacent parts, initially bytes, are merged in the order of
+ * the vocabulary's ranks (of equal ranks the leftmost first) until no two can be merged. */
 #ifndef STKI_TOKEN_JOIN_H
 #define STKI_TOKEN_JOIN_H
 
@@ -11,7 +11,8 @@ typedef struct stki_token_joiner {
     int64_t room;
 } stki_token_joiner;
 
-/* *ids: tokens of the piece, valid until the next call. STK_E_LIMIT: 2^31 bytes or more. Time: length * log(length). */
+/* *ids: tokens of the piece, valid until the next call. STK_E_LIMIT: 2^31 bytes or more. Takes O(length * log(length))
+ * time. */
 stk_status stki_token_join(const stki_vocabulary *vocabulary, stki_token_joiner *joiner, const uint8_t *bytes,
                            int64_t length, const uint32_t **ids, int64_t *count, stk_error *err);
 /* Memory for a piece of `length` bytes, about 26 bytes each. */

@@ -91,7 +91,7 @@ int64_t stki_token_steps_growth(const stki_token_steps *steps)
         const stki_token_step *step = &steps->step[i];
         int64_t by = 1;
 
-        if (step->kind == STKI_TOKEN_NORMALIZE) /* U+FDFA: 33 bytes of 3; U+1D160: 12 of 4; U+0390: 6 of 2 */
+        if (step->kind == STKI_TOKEN_NORMALIZE) /* worst cases: U+FDFA grows from 3 to 33 bytes, U+1D160 from 4 to 12 */
             by = step->form >= STKI_TOKEN_NFKC ? 11 : 3;
         else if (step->kind == STKI_TOKEN_REPLACE)
             by = (int64_t)(strlen(step->text) / strlen(step->from)) + 1;
@@ -235,7 +235,7 @@ static stk_status prefix(walk *w, int i, const uint8_t *text, int64_t length, bo
     return run_from(w, i + 1, memory->text, length + by, starts);
 }
 
-/* A piece that has not been passed on yet, because the next one may be joined to it. */
+/* A piece that has not been passed to the next step yet, because the following piece may be merged into it. */
 typedef struct held {
     int64_t begin, end; /* equal: none */
     bool matched;

@@ -1,6 +1,6 @@
 /* tokenize.c: see tokenize.h. Added tokens are found in the text, and again in the normalized text between them; the
- * rest is split into pieces (token_steps.c). Most pieces are tokens themselves and take one lookup; others are joined
- * from their bytes (token_join.c). */
+ * rest is split into pieces (token_steps.c). Most pieces are tokens themselves and take one lookup; the bytes of others
+ * are merged into tokens (token_join.c). */
 #include "tokenize.h"
 #include "allocate.h"
 #include "error.h"
@@ -200,7 +200,8 @@ int64_t stki_token_scratch_bytes(const stki_tokenizer *t, int64_t length)
 
     if (length > INT64_MAX / (64 * first * then))
         return INT64_MAX;
-    /* Counts the output of each step (utf8proc uses four bytes per character), and the token ids. */
+    /* The normalized text (utf8proc uses four bytes per character), the output of the other steps, and the token
+     * ids. */
     return (t->vocabulary->first.count ? 4 * length * first : 0) + (then > 1 ? length * first * then : 0) +
            (cuts(t) ? length * (int64_t)sizeof(uint32_t) : stki_token_join_bytes(length * first * then));
 }
@@ -372,7 +373,7 @@ static stk_status by_pieces(const stki_tokenizer *t, stki_token_scratch *scratch
     return between_added(&e, t->raw, text, length, true, normalize, err);
 }
 
-/* A text that is a single piece is long, so its ids are not copied. */
+/* Encodes a text that is not split. Such texts can be long, so the ids are not copied. */
 static stk_status as_one(const stki_tokenizer *t, stki_token_scratch *scratch, const uint8_t *text, int64_t length,
                          const uint32_t **ids, int64_t *count, stk_error *err)
 {

@@ -21,7 +21,7 @@ typedef struct stki_tokenizer_opts {
 stk_status stki_tokenizer_open(const stki_tokenizer_opts *opts, stki_tokenizer **out, stk_error *err);
 void stki_tokenizer_destroy(stki_tokenizer *tokenizer); /* NULL is allowed */
 const stki_vocabulary *stki_tokenizer_vocabulary(const stki_tokenizer *tokenizer);
-/* The steps between normalization (with added tokens) and joining. */
+/* The steps between normalization (with added tokens) and merging. */
 const stki_token_steps *stki_tokenizer_steps(const stki_tokenizer *tokenizer);
 
 /* Approximate size of a scratch for a text of `length` bytes, beyond a few kilobytes. */
@@ -30,7 +30,7 @@ stk_status stki_token_scratch_create(const stki_tokenizer *tokenizer, stki_token
 void stki_token_scratch_destroy(stki_token_scratch *scratch); /* NULL is allowed */
 
 /* *ids: valid until the scratch is used again. STK_E_CORRUPT: the text must be UTF-8, because it is processed before
- * joining, but is not; the message has the offset. */
+ * merging, but is not; the message has the offset. */
 stk_status stki_tokenize(const stki_tokenizer *tokenizer, stki_token_scratch *scratch, const void *text, int64_t length,
                          const uint32_t **ids, int64_t *count, stk_error *err);
 

@@ -1,7 +1,7 @@
 /* vocabulary.h: the vocabulary of a byte-pair encoding: the bytes of each token, the order in which adjacent parts are
- * joined, and the processing of a text before that. Immutable after reading; thread-safe.
+ * merged, and the processing of a text before that. Immutable after reading; thread-safe.
  *
- * There are two kinds of rules for joining:
+ * There are two kinds of merge rules:
  *
  *     by bytes   (.tiktoken) two adjacent parts are joined if their bytes form a token; the lowest id first
  *     by pairs   (merges.txt, tokenizer.json) two adjacent tokens are joined if their pair is listed; in the order of
@@ -21,12 +21,12 @@ enum {
 #define STKI_NO_TOKEN UINT32_MAX
 
 typedef struct stki_token {
-    uint32_t at, length; /* of its bytes in `bytes` */
+    uint32_t at, length; /* location of its bytes in `bytes` */
     uint32_t id;
     bool alone; /* a piece of text with exactly these bytes becomes this token */
 } stki_token;
 
-/* A pair of adjacent tokens that are joined. */
+/* A pair of adjacent tokens that are merged. */
 typedef struct stki_token_pair {
     uint64_t key; /* left << 32 | right; UINT64_MAX: free slot */
     uint32_t rank, id;
@@ -44,13 +44,13 @@ typedef struct stki_vocabulary {
         uint32_t tag, token; /* token: index in `tokens` + 1; 0: free */
     } * table;
     uint32_t mask;
-    /* Joining starts with the characters of a text instead of its bytes, as in vocabularies of SentencePiece. A
+    /* Merging starts with the characters of a text instead of its bytes, as in vocabularies of SentencePiece. A
      * character without a token is replaced by its bytes. */
     bool by_characters;
     bool utf8_only;        /* bytes that do not occur in UTF-8 (0xc0, 0xc1, 0xf5 to 0xff) need no token */
     uint32_t of_byte[256]; /* id of each single byte */
-    uint32_t *two_bytes;   /* 65536 entries: rank of joining bytes a and b, at a << 8 | b; STKI_NO_TOKEN: never */
-    /* Only for joining by pairs. */
+    uint32_t *two_bytes;   /* 65536 entries: rank of merging bytes a and b, at a << 8 | b; STKI_NO_TOKEN: never */
+    /* Only for merging by pairs. */
     bool by_pairs;
     stki_token_pair *pairs; /* hash table with linear probing */
     uint64_t pair_mask;
@@ -58,7 +58,7 @@ typedef struct stki_vocabulary {
     int64_t pair_count;
     int added_count;
     stki_added_token *added;
-    /* The processing of texts before joining; `first` runs before added tokens are found in its result. */
+    /* The processing of texts before merging. Added tokens are searched for in the result of `first`. */
     stki_token_steps first, then;
     uint64_t digest; /* XXH3-64 of the file or files */
 } stki_vocabulary;
@@ -70,16 +70,16 @@ stk_status stki_vocabulary_open(const char *path, const char *merges, stki_vocab
 /* The same for files in memory; `path` is for messages; `merges` may be NULL. */
 stk_status stki_vocabulary_read(const char *path, const char *text, int64_t length, const char *merges,
                                 int64_t merges_length, stki_vocabulary **out, stk_error *err);
-/* The vocabulary of 256 bytes, tokens 0 to 255, without joining. */
+/* The vocabulary in which each byte is a token, 0 to 255, and nothing is merged. */
 stk_status stki_vocabulary_bytes(stki_vocabulary **out, stk_error *err);
 void stki_vocabulary_destroy(stki_vocabulary *vocabulary); /* NULL is allowed */
 
 /* Returns NULL if these bytes are not a token. */
 const stki_token *stki_vocabulary_find(const stki_vocabulary *vocabulary, const uint8_t *bytes, uint32_t length);
-/* The rank of joining two adjacent parts, which together are `length` bytes at `bytes`; STKI_NO_TOKEN: not joined. */
+/* The rank of merging two adjacent parts, which together are `length` bytes at `bytes`; STKI_NO_TOKEN: not merged. */
 uint32_t stki_vocabulary_rank(const stki_vocabulary *vocabulary, const uint8_t *bytes, uint32_t length, uint32_t left,
                               uint32_t right);
-/* The token that results from joining at this rank. */
+/* The token that results from merging at this rank. */
 static inline uint32_t stki_vocabulary_joined(const stki_vocabulary *vocabulary, uint32_t rank)
 {
     return vocabulary->by_pairs ? vocabulary->joined[rank] : rank;
@@ -98,25 +98,26 @@ stk_status stki_vocabulary_add(stki_vocabulary *vocabulary, const uint8_t *bytes
 stk_status stki_vocabulary_reserve_id(stki_vocabulary *vocabulary, int64_t id, stk_error *err);
 /* Adds the token of a single byte; only with by_characters. */
 stk_status stki_vocabulary_add_byte(stki_vocabulary *vocabulary, uint8_t byte, int64_t id, stk_error *err);
-/* Adds an added token; the name is copied. */
+/* Registers an added token; the name is copied. */
 stk_status stki_vocabulary_add_added(stki_vocabulary *vocabulary, const stki_added_token *token, stk_error *err);
 /* Builds the tables after all tokens have been added. STK_E_UNSUPPORTED: one of the 256 bytes is not a token.
  * STK_E_CORRUPT: duplicates. */
 stk_status stki_vocabulary_finish(stki_vocabulary *vocabulary, stk_error *err);
-/* To be called after that, for joining by pairs: the first allocates the list, the second adds a pair. */
+/* To be called after stki_vocabulary_finish, for merging by pairs: the first allocates the list, the second adds a
+ * pair. */
 stk_status stki_vocabulary_pairs(stki_vocabulary *vocabulary, int64_t count, stk_error *err);
 stk_status stki_vocabulary_add_pair(stki_vocabulary *vocabulary, const uint8_t *left, int64_t left_bytes,
                                     const uint8_t *right, int64_t right_bytes, int64_t line, stk_error *err);
-/* Builds the table two_bytes; then (token_join.c) sets `alone`: for all tokens, or only for those that result from
- * joining their bytes. */
+/* The first builds the table two_bytes. The second (token_join.c) calls it unless by_characters is set, and, unless
+ * `all_alone`, clears `alone` of the tokens that do not result from merging their bytes. */
 stk_status stki_vocabulary_two_bytes(stki_vocabulary *vocabulary, stk_error *err);
 stk_status stki_vocabulary_settle(stki_vocabulary *vocabulary, bool all_alone, stk_error *err);
 
 stk_status stki_vocabulary_tiktoken(const char *text, int64_t length, stki_vocabulary *vocabulary, stk_error *err);
 stk_status stki_vocabulary_json(const char *text, int64_t length, const char *merges, int64_t merges_length,
                                 stki_vocabulary *vocabulary, stk_error *err);
-/* vocabulary_steps.c: converts a tokenizer.json's normalizer and pre_tokenizer to `first` and `then`. `bytes`: a step
- * maps bytes to characters. */
+/* vocabulary_steps.c: converts a tokenizer.json's normalizer and pre_tokenizer to `first` and `then`. *bytes: whether a
+ * step maps bytes to characters. */
 stk_status stki_vocabulary_steps(const json_t *root, stki_vocabulary *vocabulary, bool *bytes, stk_error *err);
 
 #endif

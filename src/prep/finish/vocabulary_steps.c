@@ -157,8 +157,8 @@ static stk_status read_punctuation(reading *r, const json_t *step)
     return status == STK_OK ? add(r, &r->v->then, split) : status;
 }
 
-/* Whether a piece other than the first one can begin at the start of the document, or the first one after it: the
- * library compares places in the text before it was normalized. */
+/* The tokenizers library recognizes the first piece by its offset in the text before normalization, which is 0. Returns
+ * whether several pieces, or none, may have this offset. */
 static bool loses_start(const stki_vocabulary *v)
 {
     bool drops = false;

@@ -14,12 +14,12 @@ typedef struct stki_sink_array {
     enum stki_sink_array_kind kind;
     int field;
     stk_dtype dtype;
-    int ndim; /* of one row of the array */
+    int ndim; /* axes of one row of the array */
     int64_t shape[STK_MAX_DIMS], row_bytes;
     bool alias;
-    int64_t rows;  /* of the array so far */
+    int64_t rows;  /* rows passed to `put` so far */
     int64_t total; /* OFFSETS: the last offset */
-    bool lengths;  /* OFFSETS: in entries along axis 0 instead of bytes */
+    bool lengths;  /* OFFSETS: counted in entries along axis 0 instead of bytes */
 } stki_sink_array;
 
 typedef struct stki_field_arrays {
@@ -42,9 +42,9 @@ int64_t stki_field_arrays_measure(const stki_sink_opts *opts, const stki_sink_va
 typedef stk_status (*stki_field_array_put)(void *context, int array, const void *bytes, int64_t rows, bool lasting,
                                            stk_error *err);
 
-/* Passes on the initial rows of arrays, that is, the first offset, 0. */
+/* Passes the first entry of each array of offsets, 0, to `put`. */
 stk_status stki_field_arrays_begin(stki_field_arrays *arrays, stki_field_array_put put, void *context, stk_error *err);
-/* Passes checked rows (stki_sink_check_rows) on, as many at once as are contiguous. */
+/* Passes checked rows (stki_sink_check_rows) to `put`, as many at once as are contiguous. */
 stk_status stki_field_arrays_append(stki_field_arrays *arrays, const stki_sink_value *values, int64_t rows,
                                     int field_count, stki_field_array_put put, void *context, stk_error *err);
 

@@ -30,13 +30,13 @@ enum stki_encoding { STKI_PLAIN, STKI_JPEG, STKI_PNG };
 typedef struct stki_sink_field {
     const char *name;
     enum stki_sink_kind kind;
-    stk_dtype dtype;             /* ARRAY, RAGGED; u8 otherwise */
-    int ndim;                    /* of a row: ARRAY 0 or more; RAGGED 1 or more; IMAGE 3; BYTES 1 */
-    int64_t shape[STK_MAX_DIMS]; /* of a row; of the largest row if rows vary; 0: unknown */
+    stk_dtype dtype;             /* of ARRAY and RAGGED; otherwise u8 */
+    int ndim;                    /* axes of a row: ARRAY 0 or more; RAGGED 1 or more; IMAGE 3; BYTES 1 */
+    int64_t shape[STK_MAX_DIMS]; /* shape of a row, or of the largest one if rows vary; 0: unknown */
     bool image;                  /* ARRAY of u8 height x width x channels that the loader knows as an image */
-    int64_t largest_bytes;       /* of a row; 0: unknown */
+    int64_t largest_bytes;       /* maximum size of a row; 0: unknown */
     int channel_axis;            /* ARRAY, IMAGE: channel axis of a row plus 1; 0: unknown */
-    const char *extension;       /* of files in archives: "jpg", "cls", without the dot; NULL: default of the sink */
+    const char *extension;       /* extension of files in archives, such as "jpg"; NULL: default of the sink */
     const char *ending;          /* RAGGED of u8, BYTES: rows are documents ("txt", "json", "bin"); NULL: arrays */
     const char *encode;          /* the job's encoding of the field: "jpeg", "tokens", "json"; NULL: none */
     unsigned encodings;          /* IMAGE: possible encodings, as bits 1 << STKI_JPEG; 0: any, per row */
@@ -114,11 +114,11 @@ typedef struct stki_sink_ops {
     stk_status (*open)(const stki_sink_opts *opts, const json_t *mark, stki_sink **out, stk_error *err);
     /* `values`: [rows][field_count]. */
     stk_status (*append)(stki_sink *sink, const stki_sink_value *values, int64_t rows, stk_error *err);
-    /* Passes everything appended to the operating system. *out: new JSON, small, an argument of open. NULL: cannot
-     * resume. */
+    /* Passes everything appended to the operating system. *out: a small new JSON object, to be passed to open. A NULL
+     * function: the format cannot resume. */
     stk_status (*mark)(stki_sink *sink, json_t **out, stk_error *err);
-    /* Waits until everything up to the last mark is on disk. Called by any one thread, concurrently with append and
-     * mark. NULL: cannot resume. */
+    /* Waits until everything up to the last mark is on disk. Called by one thread at a time, possibly concurrently with
+     * append and mark. NULL: the format cannot resume. */
     stk_status (*sync)(stki_sink *sink, stk_error *err);
     /* Writes the ends of the files, syncs and closes them. They keep their temporary names. */
     stk_status (*finish)(stki_sink *sink, stk_error *err);

@@ -8,8 +8,8 @@
 #include "sink.h"
 
 typedef struct stki_arrays_opts {
-    int level;          /* of compression; 0: none */
-    int64_t chunk_rows; /* HDF5, of arrays with one row per sample; 0: automatic */
+    int level;          /* compression level; 0: none */
+    int64_t chunk_rows; /* HDF5: rows per chunk of arrays with one row per sample; 0: automatic */
 } stki_arrays_opts;
 
 /* Checks that the fields can be stored as .npy members (`npy`), or as arrays with up to 32 axes and any dtype except

@@ -32,7 +32,7 @@ struct beton_sink {
     stki_sink_common common;  /* first member */
     stk_beton_writer *writer; /* NULL: finished */
     stk_beton_field *fields;
-    stki_cast *casts; /* of numbers, to i64 or f64 */
+    stki_cast *casts; /* convert numbers to i64 or f64 */
     stk_beton_value *values;
     char *temporary, *sizes;
     int64_t bytes;

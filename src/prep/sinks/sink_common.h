@@ -24,14 +24,14 @@ stk_status stki_sink_check_rows(stki_sink_common *common, const stki_sink_value 
 stk_status stki_sink_took(stki_sink_common *common, int64_t rows, stk_status status);
 /* STK_E_MISMATCH: fewer rows than announced. */
 stk_status stki_sink_check_finish(const stki_sink_common *common, stk_error *err);
-/* Fails after an earlier failure. */
+/* Fails if an earlier call failed. */
 stk_status stki_sink_check_usable(const stki_sink_common *common, stk_error *err);
 
 /* STK_E_UNSUPPORTED: "FILE: field NAME: found …, expected …". */
 stk_status stki_sink_refuse(const stki_sink_opts *opts, const stki_sink_field *field, const char *found,
                             const char *expected, stk_error *err);
 
-/* size + count * each, at most INT64_MAX / 2. All at least 0. */
+/* Returns size + count * each, limited to INT64_MAX / 2. All arguments must be non-negative. */
 int64_t stki_sink_times(int64_t size, int64_t count, int64_t each);
 
 /* DIR/STEM.PART.EXTENSION for DIR/STEM.EXTENSION; part NULL: the path itself. New; NULL: out of memory. */

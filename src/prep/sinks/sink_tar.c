@@ -23,8 +23,8 @@ enum form { FORM_BYTES, FORM_NPY, FORM_WHOLE, FORM_REAL };
 struct tar_field {
     enum form form;
     char *extension; /* NULL: depends on the kind of each image */
-    char *prefix;    /* used with NULL: "" or "NAME." */
-    stki_cast cast;  /* of numbers, to i64, u64 or f64 */
+    char *prefix;    /* used if `extension` is NULL: "" or "NAME." */
+    stki_cast cast;  /* converts numbers to i64, u64 or f64 */
 };
 
 struct tar_sink {

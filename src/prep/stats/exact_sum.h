@@ -31,7 +31,7 @@ void stki_exact_merge(stki_exact *sum, const stki_exact *other);
 void stki_exact_add_product(stki_exact *sum, const stki_exact *other, double factor);
 /* Propagates the carries. Equal sums then have equal digits; all except the last are in [0, 2^32). */
 void stki_exact_settle(stki_exact *sum);
-/* The sum is the result (at most 1, rounded to nearest even) times 2^exponent, even if that exceeds the range of
+/* Returns f such that the sum is f * 2^*exponent, rounded to nearest even; |f| <= 1. The sum may exceed the range of
  * double. */
 double stki_exact_fraction(const stki_exact *sum, int *exponent);
 

@@ -14,8 +14,8 @@ enum { STKI_RUN = 4096, STKI_COUNT_RUN = 16384 };
 
 /* Results for floats. d is an element (f64: times a scale) minus the pivot. */
 typedef struct stki_run_look {
-    double min, max;    /* of the elements; 0 for -0 */
-    double sum, square; /* of d, and of d * d */
+    double min, max;    /* range of the elements; -0 is stored as 0 */
+    double sum, square; /* sums of d and of d * d */
     int64_t zeros;
     bool strange; /* the sum is infinite or NaN because an element is, or (f64) by overflow; the other members are then
                      invalid */

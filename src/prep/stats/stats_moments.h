@@ -1,6 +1,6 @@
 /* stats_moments.h: count, minimum, maximum, sum and sum of squares of a channel's elements, run by run. Runs depend
- * only on positions, the result of each is computed in a fixed order, and totals are exact sums (exact_sum.h), so they
- * merge in any order to the same bits.
+ * only on positions, the result of each is computed in a fixed order, and totals are exact sums (exact_sum.h), so
+ * merging in any order gives the same bits.
  *
  * A run of n floats adds n p + Σ d to the sum and n p^2 + 2 p Σ d + Σ d^2 to the sum of squares, where d = x - p and p
  * is the mean of the run's first elements (shifted data: Chan, Golub and LeVeque, Algorithms for computing the sample

@@ -28,7 +28,7 @@ typedef struct stki_stats_section {
 
 extern const stki_option_table stki_stats_table, stki_stats_field_table;
 
-/* NULL: the defaults. */
+/* `map` NULL: the defaults. */
 stk_status stki_stats_opts_read(const stki_node *map, stki_stats_opts *out, stk_error *err);
 stk_status stki_stats_section_read(const stki_node *stats, stki_stats_section *out, stk_error *err);
 /* Determines what is counted for `field`. `map`: node of its options, for messages; may be NULL. */

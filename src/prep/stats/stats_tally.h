@@ -33,7 +33,7 @@ typedef struct stki_tally {
     stki_moments *moments; /* one per channel; NULL if computed from counts */
     stki_counts counts;
     stki_values values;
-    stki_moments lengths; /* of rows: integers */
+    stki_moments lengths; /* lengths of rows, as integers */
     stki_counts length_counts;
     /* reused between calls */
     const stki_stats_loops *loops;
