@@ -6,7 +6,9 @@
 #include "thread_pool.h"
 #include <string.h>
 
-enum { HURRY_AFTER = 1 << 20 }; /* number of elements after which a faster but larger table is used */
+enum {
+    HURRY_AFTER = 1 << 20
+}; /* number of elements after which a faster table, which takes more memory, is allocated and used */
 
 /* The batch, or NULL for samples counted in place. */
 struct item {
