@@ -1,10 +1,10 @@
-/* array.c: see array.h. Along any axis and in any order, a sample is a strided view of the mapping or of memory.
- * Opening checks that every element is inside the file; reading only checks the index. bool elements are the bytes of
- * the file: any non-zero byte is true, and the copy into a batch makes it 1.
+/* array.c: see array.h. For any axis and any strides, a sample is a strided view of the mapping or of memory. Opening
+ * checks that every element is inside the file; reading only checks the index. bool elements are left as they are in
+ * the file: any non-zero byte is true, and the copy into a batch normalizes it to 1.
  *
  * Without a mapping a sample is read into the worker's scratch memory. A packed sample takes one read. A scattered
- * sample is read as a single range if its span is short, otherwise element by element, which is correct but slow (such
- * files should be mapped). */
+ * sample is read as a single range if its span is short, otherwise element by element, which is correct but slow. Such
+ * files should be mapped. */
 #include "array.h"
 #include "allocate.h"
 #include "checked.h"
@@ -14,7 +14,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { READ_STRETCH = 1 << 20 /* maximum span in bytes that is read at once for a scattered sample of any size */ };
+enum { READ_STRETCH = 1 << 20 /* a scattered sample that spans at most this many bytes is always read as one range */ };
 
 /* ---- the array ---- */
 
@@ -26,7 +26,8 @@ static bool is_empty(int ndim, const int64_t *shape)
     return false;
 }
 
-/* Number of bytes from the first element to the end of the last one. False: it exceeds 63 bits. */
+/* Computes the number of bytes from the first element to the end of the last one. Returns false if it exceeds 63
+ * bits. */
 static bool extent_of(stk_dtype dtype, int ndim, const int64_t *shape, const int64_t *strides, int64_t *out)
 {
     int64_t bytes = stk_dtype_size(dtype), step;
@@ -200,7 +201,7 @@ stk_status stki_array_tensor(const stki_array *array, const char *path, stk_tens
     return STK_OK;
 }
 
-/* ---- its samples ---- */
+/* ---- samples ---- */
 
 struct array_reader {
     stki_reader base; /* first member */
@@ -209,8 +210,8 @@ struct array_reader {
     stki_file_rows rows;
     bool scattered;              /* a sample is not contiguous, so `rows` is not used */
     int64_t extent;              /* bytes from the first to the last byte of a sample */
-    stk_tensor sample;           /* a sample, except for its address */
-    bool stretch;                /* a scattered sample is read including the bytes between its elements */
+    stk_tensor sample;           /* describes every sample, except for its address */
+    bool stretch;                /* a scattered sample is read as one range, including the bytes between its elements */
     int64_t steps[STK_MAX_DIMS]; /* strides of a sample in the file; base.strides are the strides of the result */
 };
 
@@ -346,9 +347,9 @@ static stk_status describe_samples(struct array_reader *r, const char *path, con
         base->ndim++;
     }
     if (base->count <= 1)
-        step = 0; /* it is unused, and could overflow below */
+        step = 0; /* the step is unused, and the product below could overflow */
     if (is_empty(base->ndim, base->shape))
-        step = 0; /* empty samples all have the address of the first byte */
+        step = 0; /* all empty samples have the same address */
     if (!stki_mul(step, array->strides[opts->axis], &base->sample_stride))
         return stki_fail_at(err, STK_E_CONFIG, (stki_place){path, -1, -1, NULL, NULL},
                             "source.window: the distance between two windows in bytes does not fit in 63 bits");

@@ -26,7 +26,7 @@ int64_t stki_classes_bytes(const stki_classes *classes)
 
 /* ---- finding ---- */
 
-/* The name's slot in the hash table, or the free slot for it. The table is never full. */
+/* Returns the name's slot in the hash table, or the free slot in which it belongs. The table is never full. */
 static int64_t *place_of(const stki_classes *classes, const char *name)
 {
     const uint64_t mask = (uint64_t)(2 * classes->room - 1);
@@ -183,7 +183,7 @@ static stk_status fail_line(const char *path, int64_t line, const char *found, c
     return stki_fail_at(err, STK_E_CORRUPT, (stki_place){path, -1, -1, found, expected}, "line %" PRId64, line);
 }
 
-/* Parses [at, end), which is modified and has room for a NUL at its end. */
+/* Parses [at, end), which is modified and must have room for a NUL at its end. */
 static stk_status take_lines(const char *path, char *at, char *end, stki_classes *out, stk_error *err)
 {
     stk_status status = STK_OK;
@@ -210,7 +210,7 @@ static stk_status take_lines(const char *path, char *at, char *end, stki_classes
     return status;
 }
 
-/* Reads the file without its byte order mark and trailing empty lines. */
+/* Reads the names from the file, ignoring a byte order mark and trailing empty lines. */
 static stk_status take_file(const stki_file *file, stki_classes *out, stk_error *err)
 {
     char *text = stki_zalloc(file->size + 1), *at = text, *end;

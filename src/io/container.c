@@ -94,7 +94,7 @@ void stki_member_refuse(stki_member *member, const stk_error *cause)
 {
     stki_free(member->why);
     member->status = cause->status;
-    member->why = stki_strdup(cause->message); /* without memory for the message, only the status is kept */
+    member->why = stki_strdup(cause->message); /* if out of memory, only the status is kept */
 }
 
 void stki_container_warn(stki_container *c, const char *format, ...)
@@ -186,7 +186,7 @@ static int64_t only_readable(const stki_container *c, int64_t *count)
     return found;
 }
 
-/* Suggests what to use instead if source.name is not a member; NULL: another name. */
+/* Returns what to suggest if source.name does not name a member; NULL: another name. */
 static const char *instead_of_name(const stki_container *c)
 {
     for (int g = 0; c->groups && c->groups[g]; g++)
@@ -278,7 +278,7 @@ stk_status stki_container_reader(const stki_container *c, int64_t member, const 
     if (status == STK_OK && c->finish)
         status = c->finish(c, member, opts, out, err);
     if (status == STK_OK && (*out)->file &&
-        stki_file_known_changed((*out)->file)) { /* the file was truncated while its index was read */
+        stki_file_known_changed((*out)->file)) { /* the file was truncated while its index was being read */
         status = stki_file_intact((*out)->file, -1, err);
         stki_reader_destroy(*out);
     }

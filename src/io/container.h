@@ -1,7 +1,8 @@
-/* container.h: an open file or folder with named members. Every format is a container: an .npy has one member "", an
- * .npz its arrays, an HDF5 file its data sets, a .beton its fields, a tar the extensions of its samples, an image
- * folder "image", "label" and "path". `stoker inspect` lists members; a field of a data set is one of them. Immutable
- * and thread-safe after open. Reference-counted, because readers retain their container. */
+/* container.h: an open file or folder with named members. Every format is a container: the members of an .npz file are
+ * its arrays, those of an HDF5 file its data sets, those of a .beton file its fields, those of a tar file the
+ * extensions of its samples, and those of an image folder "image", "label" and "path". An .npy file has one member,
+ * whose name is "". `stoker inspect` lists the members; a field of a data set reads one of them. Immutable and
+ * thread-safe after open. Reference-counted, because readers retain their container. */
 #ifndef STKI_CONTAINER_H
 #define STKI_CONTAINER_H
 
@@ -16,8 +17,8 @@ typedef struct stki_container stki_container;
 
 enum stki_member_kind {
     STKI_MEMBER_ARRAY,   /* one array; samples are along one of its axes */
-    STKI_MEMBER_RECORDS, /* samples of varying size: images, texts */
-    STKI_MEMBER_OTHER    /* only listed by inspect: a number in a .pt, a text member of a zip */
+    STKI_MEMBER_RECORDS, /* samples of varying size, such as images or texts */
+    STKI_MEMBER_OTHER    /* only listed by inspect, such as a number in a .pt file or a text file in a zip archive */
 };
 
 typedef struct stki_member {
@@ -36,36 +37,38 @@ typedef struct stki_member {
     int64_t offset;     /* offset of the data in the file; -1: not contiguous */
     stk_status status;  /* not STK_OK: the member cannot be read */
     char *why;          /* the message of `status`; owned */
-    json_t *details;    /* object with more facts for inspect (chunks, filters, value); owned, or NULL */
+    json_t *details;    /* object with additional information for inspect (chunks, filters, value); owned, or NULL */
     const stki_source_group *const
         *groups;      /* option groups that the member accepts, NULL-terminated; static. NULL: those of its format */
     bool names_files; /* its samples are files, whose members determine the accepted options */
 } stki_member;
 
-/* A member whose samples are numbers of named classes. Owned by the container. */
+/* A member whose samples are numbers of named classes. Everything is owned by the container. */
 typedef struct stki_class_column {
     const stki_classes *names;
     const int64_t *numbers; /* `count` class numbers, one per sample */
     int64_t count;
 } stki_class_column;
 
-enum { STKI_FORMAT_HEAD = 1024 }; /* number of leading bytes that a format gets for recognition */
+enum { STKI_FORMAT_HEAD = 1024 }; /* number of leading bytes that are passed to `matches` of a format */
 
 typedef struct stki_container_ops {
     const char *format; /* "npz" */
-    /* The member as an array; compressed ones are unpacked into memory (up to source.memory_limit). The caller releases
-     * it with stki_array_release. NULL, or STK_E_UNSUPPORTED: not an array. */
+    /* Returns the member as an array, which the caller releases with stki_array_release. A compressed member is
+     * unpacked into memory (up to source.memory_limit). NULL, or STK_E_UNSUPPORTED: the member is not an array. */
     stk_status (*array)(const stki_container *container, int64_t member, const stki_reader_opts *opts, stki_array *out,
                         stk_error *err);
-    /* The member's samples. NULL: derived from `array`. */
+    /* Returns a reader of the member's samples. NULL: it is derived from `array`. */
     stk_status (*reader)(const stki_container *container, int64_t member, const stki_reader_opts *opts,
                          stki_reader **out, stk_error *err);
-    /* False, or NULL: the member's samples are not named classes. A member may have names even if it was rejected as an
-     * array of numbers, because numbers were expected. */
+    /* Returns the class names and numbers of the member's samples. False, or NULL: the samples are not named classes. A
+     * member that was rejected because numbers were expected may nevertheless have class names. */
     bool (*classes)(const stki_container *container, int64_t member, stki_class_column *out);
-    /* If `named` is not 0: the name of a sample's file, relative to the container's folder. False: too long. */
+    /* Only if `named` is not 0: stores the name of a sample's file, relative to the container's folder. Returns false
+     * if it is too long. */
     bool (*name)(const stki_container *container, int64_t index, char *buffer, int64_t size);
-    /* If `named` is not 0: reorders the samples: order[i] becomes sample i. Called before a reader is made. */
+    /* Only if `named` is not 0: reorders the samples, so that order[i] becomes sample i. Called before a reader is
+     * created. */
     stk_status (*arrange)(stki_container *container, const int64_t *order, stk_error *err);
     void (*destroy)(stki_container *container); /* frees the format's members and the struct */
 } stki_container_ops;
@@ -74,7 +77,7 @@ typedef struct stki_container_ops {
 typedef stk_status stki_open_fn(const char *path, const struct stki_reader_opts *opts, stki_container **out,
                                 stk_error *err);
 
-/* May replace *reader by a wrapper, depending on opts. On failure the reader is destroyed. */
+/* May replace *reader with a wrapper, depending on opts. On failure the reader is destroyed. */
 typedef stk_status stki_finish_fn(const stki_container *container, int64_t member, const stki_reader_opts *opts,
                                   stki_reader **reader, stk_error *err);
 
@@ -87,9 +90,9 @@ struct stki_container {
     char *path; /* owned */
     int64_t member_count;
     stki_member *members; /* owned */
-    json_t *details;      /* of the file, for inspect; owned, or NULL */
+    json_t *details;      /* additional information about the file, for inspect; owned, or NULL */
     int64_t named;   /* number of samples (the same for all members) if every sample is a named file; otherwise 0 */
-    bool listed;     /* ordered by a list; false: sorted by name */
+    bool listed;     /* the samples are ordered by a list; false: sorted by name */
     bool partial;    /* only the member requested by opts->name is listed; the file may have others */
     char **warnings; /* harmless irregularities, such as duplicate names; owned */
     int warning_count;
@@ -113,11 +116,11 @@ void stki_container_free(stki_container *container);
 
 stki_container *stki_container_retain(const stki_container *container);
 void stki_container_release(stki_container *container); /* NULL is allowed */
-/* The message of STK_E_NOT_FOUND lists the first members. The leading slash of a member's name may be omitted. name
- * NULL: opts->prefer, otherwise the only readable member. */
+/* Finds the member opts->name, whose leading slash may be omitted, or, if the name is NULL, the member opts->prefer or
+ * the only readable member. The message of STK_E_NOT_FOUND lists the first members. */
 stk_status stki_container_find(const stki_container *container, const stki_reader_opts *opts, int64_t *out,
                                stk_error *err);
-/* For an unreadable member, fails with the member's error. */
+/* For an unreadable member, these functions fail with the member's error. */
 stk_status stki_container_array(const stki_container *container, int64_t member, const stki_reader_opts *opts,
                                 stki_array *out, stk_error *err);
 stk_status stki_container_reader(const stki_container *container, int64_t member, const stki_reader_opts *opts,

@@ -63,7 +63,7 @@ static stk_status check_shard(const char *name, const stki_reader *first, const 
                         "a shard of field '%s' differs from the first one, %s", name, first->path);
 }
 
-/* Empty files without a dtype get the dtype of the other files. */
+/* Gives empty files, which have no dtype of their own, the dtype of the other files. */
 static void type_the_untyped(stki_field *field)
 {
     const stki_reader *typed = NULL;

@@ -1,4 +1,4 @@
-/* dataset_internal.h: a data set consists of named fields with a common index. A field has one reader, or several
+/* dataset_internal.h: a data set consists of named fields that share a common index. A field has one reader, or several
  * consecutive shards. Immutable after open; thread-safe. Reference-counted, because an abandoned worker may outlive its
  * loader. */
 #ifndef STKI_DATASET_INTERNAL_H
@@ -14,7 +14,8 @@ typedef struct stki_field {
     stki_reader **shards;
     int64_t *first; /* shard_count + 1 prefix sums of the counts, less `ahead` */
     int64_t ahead;  /* number i refers to sample i + ahead; above 0 if windows deliver a sample after their first one */
-    stk_dtype dtype; /* of all shards, like ndim and shape (the largest if variable); byte order may differ */
+    stk_dtype dtype; /* dtype, ndim and shape (the largest one if variable) apply to all shards, whose byte order may
+                        differ */
     int ndim;
     int64_t shape[STK_MAX_DIMS];
     bool variable;
@@ -27,7 +28,7 @@ struct stki_dataset {
     int field_count;
     stki_field *fields;
     int64_t count;         /* number of samples or windows */
-    stki_windows *windows; /* NULL: none; numbers are sample numbers of the fields */
+    stki_windows *windows; /* NULL: no windows; each number is a sample number of the fields */
 };
 
 stk_status stki_dataset_create(stki_dataset **out, stk_error *err);
@@ -40,15 +41,16 @@ stk_status stki_dataset_go_together(const char *field, const char *first_name, c
 /* Checks that all fields have the same count (STK_E_MISMATCH names two fields with their files and counts), and sets
  * it. */
 stk_status stki_dataset_finish(stki_dataset *dataset, stk_error *err);
-/* Makes numbers refer to windows; takes ownership of the windows. */
+/* Makes the numbers of the data set refer to windows, of which it takes ownership. */
 void stki_dataset_use_windows(stki_dataset *dataset, stki_windows *windows);
 /* Makes number i of the field refer to its sample i + ahead. Must be called before any numbers are used. */
 void stki_field_look_ahead(stki_field *field, int64_t ahead);
 /* Units for `order: block`, which never cross shards. They are the chunks or pages of one field: the one with the
- * largest samples among the fields that have any. Otherwise they are runs of about a megabyte of the largest field. */
+ * largest samples among the fields that have chunks or pages. If no field has any, they are runs of about a megabyte of
+ * the field with the largest samples. */
 typedef struct stki_units {
     const char *field;
-    int64_t *first; /* count + 1 sample numbers; stki_free */
+    int64_t *first; /* count + 1 sample numbers; free with stki_free */
     int64_t count;
     int64_t largest_bytes; /* size of one decompressed unit */
 } stki_units;
@@ -70,13 +72,13 @@ static inline int stki_field_shard(const stki_field *field, int64_t index, int64
     return shard;
 }
 
-/* Number of samples of all shards. */
+/* Total number of samples in all shards. */
 static inline int64_t stki_field_count(const stki_field *field)
 {
     return field->first[field->shard_count] + field->ahead;
 }
 
-/* Converts a number of the data set to a number of the fields: for windows, that of the first sample. */
+/* Converts a number of the data set to a sample number of the fields: for a window, that of its first sample. */
 static inline int64_t stki_dataset_sample(const stki_dataset *dataset, int64_t number)
 {
     return dataset->windows ? stki_windows_first(dataset->windows, number) : number;

@@ -12,8 +12,8 @@ struct documents {
     stki_reader base; /* first member */
     stki_reader_ops ops;
     stki_array array;
-    int64_t size;   /* of a token, bytes */
-    int64_t *first; /* count + 1 token numbers */
+    int64_t size;   /* size of a token in bytes */
+    int64_t *first; /* token number at which each document starts, and the end of the last one */
 };
 
 static const struct documents *documents_of(const stki_reader *base)
@@ -37,7 +37,7 @@ static stk_status add(struct search *s, int64_t start, stk_error *err)
 
     if (start >= s->last || (d->base.count > 0 && d->first[d->base.count - 1] == start))
         return STK_OK;
-    status = stki_grow(&d->first, &s->room, d->base.count + 2, sizeof *d->first, /* one more for the end */
+    status = stki_grow(&d->first, &s->room, d->base.count + 2, sizeof *d->first, /* + 2: the new document and the end */
                        "the beginnings of documents", err);
     if (status == STK_OK)
         d->first[d->base.count++] = start;
@@ -123,7 +123,7 @@ static bool is_whole(stk_dtype dtype)
     return dtype >= STK_U8 && dtype <= STK_I64;
 }
 
-/* Converts the token to the dtype and byte order of the file. False: it does not fit the dtype. */
+/* Converts the token to the dtype and byte order of the file. Returns false if it does not fit. */
 static bool encode(stk_dtype dtype, bool swapped, int64_t token, uint64_t *out)
 {
     int bits = (int)stk_dtype_size(dtype) * 8;

@@ -1,13 +1,13 @@
-/* file.c: see file.h. A file is mapped whole from offset 0, because data offsets of formats are not multiples of the
- * page size, or read with pread, which has no file position and so needs no lock. The bounds checks of all readers rely
- * on the size from the fstat here.
+/* file.c: see file.h. A file is either mapped as a whole, because the data offsets of formats are not multiples of the
+ * page size, or read with pread, which uses no file position and therefore needs no lock. The bounds checks of all
+ * readers rely on the size that fstat returns here.
  *
  * Mapped files in sequential order get no advice, because the kernel's own readahead is faster. In random order, and
- * for positional reads in any order, advice is what makes cold reads fast (bench_cold.c measures it).
+ * for positional reads in any order, advice is what makes cold reads fast (see bench_cold.c).
  *
- * Residency in the page cache is checked before giving advice, since advice on resident pages walks all of them. For
- * mapped files this uses mincore, which reports every page as resident unless the caller owns the file or may write to
- * it. If it is neither owner nor writer, a limited number of files keep their descriptor and are probed with a
+ * Residency in the page cache is checked before advice is given, because advice on resident pages visits every one of
+ * them. For mapped files, the check uses mincore, which reports every page as resident unless the caller owns the file
+ * or may write to it. If the caller may not, a limited number of files keep their descriptor and are probed with a
  * non-blocking read; the others are assumed not to be resident.
  *
  * Descriptors (descriptor.h) and mappings (map_room.h) are limited. A file beyond these limits is opened again for each
@@ -52,7 +52,7 @@ static stk_status fail_open(const char *path, int error_number, stk_error *err)
 {
     const char *because;
 
-    if (error_number == ENXIO) /* the error for a socket */
+    if (error_number == ENXIO) /* the error of open(2) for a socket */
         return stki_fail_at(err, STK_E_UNSUPPORTED,
                             (stki_place){path, -1, -1, "a socket or a device without a driver", "a regular file"},
                             "cannot be read");
@@ -176,7 +176,7 @@ stk_status stki_file_open(const char *path, enum stki_access access, enum stki_p
     if (status != STK_OK) {
         if (file->fd >= 0)
             (void)close(file->fd);
-        file->fd = -1; /* this mapping is not counted */
+        file->fd = -1; /* already closed, and not counted yet */
         stki_file_close(file);
         return status;
     }

@@ -13,9 +13,9 @@
 typedef struct stki_file {
     stki_counter refs;
     char *path;
-    int fd; /* -1: no descriptor is held, so that the number of files is not limited by descriptors: mapped files need
-               none, and others are reopened for each read if descriptors are scarce */
-    bool optional; /* fd is only used by stki_file_resident of a mapped file */
+    int fd;        /* -1: no descriptor is held. Mapped files need none, and other files are reopened for each read if
+                      descriptors are scarce, so the number of files is not limited by descriptors. */
+    bool optional; /* the file is mapped, and only stki_file_resident uses fd */
     bool blind;    /* the file is mapped, and the residency of its pages cannot be determined */
     enum stki_pattern pattern;
     int64_t size, mtime_ns;
@@ -29,17 +29,17 @@ typedef struct stki_file {
     struct stki_file *beside;
     _Atomic bool changed; /* a change was detected; never reset */
     const char *access;   /* "mmap" or "pread" */
-    const char *note;     /* static text: why a requested mmap is not used; or NULL */
-    /* The members below are written during use. They have their own cache lines, because those above are read for every
-     * row. */
+    const char *note;     /* static text that explains why a requested mmap is not used; or NULL */
+    /* The members below are written during use. They are on separate cache lines, because the members above are read
+     * for every row. */
     char apart[128];
     stki_counter asked_ns; /* time of the last check that found the file unchanged */
     stki_residency residency;
 } stki_file;
 
 /* STK_E_NOT_FOUND: no such file. STK_E_UNSUPPORTED: not a regular file. STK_E_RESOURCE: no free descriptor, even after
- * waiting (descriptor.h). If mapping fails or would exceed the limit on mappings, the file is read instead and `note`
- * has the reason. */
+ * waiting (descriptor.h). If mapping fails or would exceed the limit on mappings, the file is read with pread instead
+ * and `note` states the reason. */
 stk_status stki_file_open(const char *path, enum stki_access access, enum stki_pattern pattern, stki_file **out,
                           stk_error *err);
 /* Reference-counted: code that keeps the file beyond the lifetime of its opener retains it, and closes it too. */
@@ -48,31 +48,32 @@ void stki_file_close(stki_file *file); /* NULL is allowed */
 /* Reads exactly `bytes` at `offset`, retrying short reads and EINTR. STK_E_TRUNCATED: the file is too short. */
 stk_status stki_file_read(const stki_file *file, int64_t offset, void *to, int64_t bytes, stk_error *err);
 /* Checks that the file has not changed since it was opened. Call it after using its bytes and before relying on them,
- * because missing pages of a mapping read as zeros, and positional reads return the current contents. Checking the
- * guard's mark costs nothing; size, modification time and inode take a system call (microseconds), which is needed
- * because truncation inside the last page raises no signal. A deleted file counts as unchanged. STK_E_TRUNCATED:
- * shorter. STK_E_CORRUPT: modified or replaced. STK_E_IO: a page could not be read. Always returns STK_OK for a file
- * that is neither watched nor guarded. */
+ * because missing pages of a mapping read as zeros, and pread returns the current contents. Checking the guard's mark
+ * costs nothing. Checking size, modification time and inode takes a system call (microseconds), which is needed because
+ * truncation inside the last page raises no signal. A deleted file counts as unchanged. STK_E_TRUNCATED: the file is
+ * shorter. STK_E_CORRUPT: it was modified or replaced. STK_E_IO: a page could not be read. Always returns STK_OK for a
+ * file that is neither watched nor guarded. */
 stk_status stki_file_intact(const stki_file *file, int64_t record, stk_error *err);
-/* The same if only these bytes were used: ignores unreadable pages elsewhere. */
+/* The same if only these ranges were used: unreadable pages elsewhere are ignored. */
 stk_status stki_file_intact_in(const stki_file *file, const stki_range *ranges, int count, int64_t record,
                                stk_error *err);
 /* The same for a sample of reader->file, which must not be NULL; the error names the sample as the record. */
 stk_status stki_reader_intact(const stki_reader *reader, int64_t index, stk_error *err);
 /* The same without a system call: whether the file is known to have changed, or is marked by the guard. */
 bool stki_file_known_changed(const stki_file *file);
-/* Whether the range is in the page cache, judged by its first pages, or by its ends if there is a descriptor. Cheap.
- * False if it cannot be determined for this file; true if the range is not inside the file or the query fails. */
+/* Whether the range is in the page cache, judged by its first pages, or by its ends if there is a descriptor. This
+ * check is cheap. False if it cannot be determined for this file; true if the range is not inside the file or the query
+ * fails. */
 bool stki_file_resident(const stki_file *file, int64_t offset, int64_t bytes);
-/* Whether the last residency check found resident pages, and so did all checks of the STKI_COLD_FOR_NS before it. False
- * if there has been no check. */
+/* Whether the last residency check, and all checks in the STKI_COLD_FOR_NS before it, found resident pages. False if
+ * there has been no check. */
 static inline bool stki_file_was_resident(const stki_file *file)
 {
     return stki_counted(&file->residency.warm_until_ns) > 0;
 }
 /* Whether the file is on a local disk or in memory, judged by the type of its file system. */
 bool stki_file_is_local(const stki_file *file);
-/* Advises the kernel to read the range soon, whether it is resident or not. Does not block. */
+/* Advises the kernel to read the range ahead, whether it is resident or not. Does not block. */
 void stki_file_advise(const stki_file *file, int64_t offset, int64_t bytes);
 /* Gives that advice only if the range is not resident. */
 void stki_file_will_need(const stki_file *file, int64_t offset, int64_t bytes);
@@ -82,9 +83,10 @@ typedef struct stki_file_rows {
     int64_t offset, stride, bytes;
 } stki_file_rows;
 
-/* The same for samples in their order of use. Checks whether a part of one sample is resident. If it is, and no check
- * of the last STKI_COLD_FOR_NS found a missing one, nothing is done. Otherwise advice is given for all samples, with
- * adjacent ranges merged. Does nothing for a mapped file opened with STKI_PATTERN_SEQUENTIAL. Indexes must be valid. */
+/* Like stki_file_will_need, for samples in the order in which they will be used. Checks whether part of one sample is
+ * resident. If it is, and no check in the last STKI_COLD_FOR_NS found one that is not, does nothing. Otherwise advises
+ * the kernel to read all samples, merging adjacent ranges. Does nothing for a mapped file opened with
+ * STKI_PATTERN_SEQUENTIAL. Indexes must be valid. */
 void stki_file_will_need_rows(const stki_file *file, const stki_file_rows *rows, const int64_t *indices, int64_t count);
 
 /* The same for samples at arbitrary locations. Locating them takes time, so first check whether advice is needed. */

@@ -1,9 +1,9 @@
 /* files.c: files that are one sample each; see files.h. A sample is a tensor whose storage keeps its file mapped, so
  * that a file can be evicted from the cache while a worker still reads it. The cache is direct-mapped by sample number.
  *
- * A file that cannot be read is an error in its own sample only. At open such files are skipped: the first readable
- * file determines dtype and axes, all readable ones the largest shape. Errors of the others are reported when their
- * samples are read. */
+ * A file that cannot be read affects only its own sample. Such files are skipped at open: the first readable file
+ * determines the dtype and the number of axes, and all readable files together determine the largest shape. Errors of
+ * the other files are reported when their samples are read. */
 #include "files.h"
 #include "allocate.h"
 #include "checked.h"
@@ -26,7 +26,7 @@ struct files {
     char *note;      /* base.note */
     stki_mutex lock; /* guards the cache */
     struct {
-        int64_t index; /* of the file, plus 1; 0: empty */
+        int64_t index; /* index of the file plus 1; 0: empty slot */
         stk_tensor tensor;
     } cache[CACHE];
 };
@@ -221,7 +221,7 @@ static const stki_reader_ops files_ops = {
 struct scan {
     struct files *files;
     stki_mutex lock;          /* guards the members below */
-    int64_t failures, failed; /* number of files that failed; index of the first one (count: none) */
+    int64_t failures, failed; /* number of files that failed; index of the first one (the file count if none) */
     stk_error error;          /* error of the first failed file */
 };
 
@@ -275,7 +275,7 @@ static stk_status scan_part(void *context, void *task, int64_t index, int worker
         note_failure(scan, index, &error);
         return STK_OK;
     }
-    *err = error; /* an error that makes the open fail */
+    *err = error; /* not an error in the file, so the open fails */
     return status;
 }
 
@@ -299,7 +299,7 @@ static stk_status scan_all(struct files *f, stk_error *err)
     return f->note ? STK_OK : stki_fail_memory(err, (int64_t)sizeof scan.error.message, "a note");
 }
 
-/* Sets the largest size of each axis. If all shapes are equal, the table is freed. */
+/* Sets the largest size of each axis. Frees the table of shapes if all are equal. */
 static void settle_shapes(struct files *f)
 {
     stki_reader *base = &f->base;

@@ -16,16 +16,17 @@ stk_status stki_file_list_add(stki_file_list *list, const char *path, stk_error 
 stk_status stki_file_list_add_file(stki_file_list *list, const char *path, stk_error *err);
 void stki_file_list_fini(stki_file_list *list);
 
-/* Sample i is the whole array (or the member opts->name) of file i. Shapes may differ; then the headers of all files
- * are read here, with several threads if there are many. Files are opened when they are read; the most recently used
- * ones stay open. Samples are row-major in native byte order, as views of the file if it stores them that way.
+/* Sample i is the whole array (or the member opts->name) of file i. Shapes may differ, in which case this function
+ * reads the headers of all files, with several threads if there are many files. A file is opened when its sample is
+ * read; the most recently used files are kept open. Samples are row-major in native byte order, as views of the file if
+ * it stores them that way.
  *
  * A file that cannot be read, or that differs from the first readable file in dtype or number of axes, fails when its
- * sample is read; the reader's note counts such files. If none can be read, fails with the error of the first. The list
- * is copied; `open` is called to open a file. */
+ * sample is read; the reader's note counts such files. If no file can be read, fails with the error of the first one.
+ * The list is copied. `open` is called to open a file. */
 stk_status stki_files_open(const stki_file_list *list, stki_open_fn *open, const stki_reader_opts *opts,
                            stki_reader **out, stk_error *err);
-/* A reader of one text sample whose reads always fail with `error`. */
+/* Creates a reader of one text sample; reading it always fails with `error`. */
 stk_status stki_unreadable_text(const char *path, const stk_error *error, stki_reader **out, stk_error *err);
 /* Whether the status is an error in the file, rather than in the config or the state of the process. */
 bool stki_file_is_at_fault(stk_status status);

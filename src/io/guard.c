@@ -36,7 +36,7 @@ struct stki_guard {
     _Atomic uint64_t sequence;
     _Atomic uintptr_t start, end;      /* 0, 0: a free slot */
     _Atomic int broken;                /* enum broken */
-    _Atomic(struct bad_pages *) pages; /* the newest block first */
+    _Atomic(struct bad_pages *) pages; /* list of blocks, newest first */
     stki_guard *next_free;             /* guarded by lock */
 };
 
@@ -47,7 +47,7 @@ enum { PAGES_IN_BLOCK = 500 };
 struct bad_pages {
     struct bad_pages *next;
     _Atomic int64_t count;                   /* may exceed the capacity; additional pages are in a newer block */
-    _Atomic uintptr_t pages[PAGES_IN_BLOCK]; /* 0: not entered yet */
+    _Atomic uintptr_t pages[PAGES_IN_BLOCK]; /* 0: the entry has not been written yet */
 };
 
 struct block {
@@ -86,7 +86,8 @@ static stki_guard *slot_of(uintptr_t address)
     return NULL;
 }
 
-/* A direct system call, because interposed mmap functions (of sanitizers or profilers) are not async-signal-safe. */
+/* Uses a direct system call, because interposed mmap functions (of sanitizers or profilers) are not
+ * async-signal-safe. */
 static bool zeros_from(uintptr_t from, uintptr_t end)
 {
 #ifdef SYS_mmap
@@ -112,7 +113,7 @@ static struct bad_pages *new_block(void)
 #endif
 }
 
-/* Adds the page to the slot's list. False: out of memory. */
+/* Adds the page to the slot's list. Returns false if out of memory. */
 static bool enter_page(stki_guard *slot, uintptr_t page)
 {
     for (;;) {
@@ -157,14 +158,14 @@ static bool repair(const siginfo_t *info)
         if (zeros_from(page, page + page_bytes))
             return true;
     }
-    /* If the limit on mappings is reached, or pages are larger than page_bytes, replaces the rest or all of the
-     * mapping. */
+    /* The limit on mappings was reached, or pages are larger than page_bytes: replace the rest of the mapping, or all
+     * of it. */
     mark(slot, REST);
     return zeros_from(page, slot->end) || zeros_from(slot->start, slot->end);
 }
 
-/* Restores the default action. A faulting instruction faults again when the handler returns, with full context for a
- * debugger; a signal that was sent by a process must be raised again. */
+/* Restores the default action. A faulting instruction faults again when the handler returns, which gives a debugger the
+ * full context. A signal that was sent by a process must be raised again. */
 static void end_process(const siginfo_t *info)
 {
     sigaction(SIGBUS, &by_default, NULL);
@@ -226,7 +227,7 @@ void stki_guard_watch_forks(void)
 }
 
 /* Installs the handler at first use, and again if SIG_DFL or SIG_IGN has been restored since; another handler is left
- * in place, since it may call this one. Flags and mask are those of the previous action, because this handler may call
+ * in place, since it may call this one. Uses the flags and mask of the previous action, because this handler may call
  * it. */
 static void install(void)
 {

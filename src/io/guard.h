@@ -1,5 +1,5 @@
 /* guard.h: protects against mapped files being truncated while they are read. Reading a mapped page that the file no
- * longer has raises SIGBUS, which kills the process. A guarded mapping turns that into zeros and a mark:
+ * longer has raises SIGBUS, which kills the process. A guarded mapping reads as zeros instead and is marked as broken:
  *
  *     stki_guard_add       adds the mapping to a table; the first call installs the SIGBUS handler
  *     the handler          finds the address in the table, records the missing page as bad, maps zeros over it and
@@ -13,8 +13,7 @@
  * does not handle. The next mapping reinstalls stoker's handler only if SIG_DFL or SIG_IGN has been restored.
  *
  * A thread with SIGBUS blocked is not protected: the kernel then kills the process regardless of handlers.
- * Thread-safe.
- */
+ * Thread-safe. */
 #ifndef STKI_GUARD_H
 #define STKI_GUARD_H
 
@@ -29,11 +28,12 @@ stki_guard *stki_guard_add(const void *start, int64_t bytes);
 void stki_guard_remove(stki_guard *guard);
 /* Whether any page is bad. NULL: false. */
 bool stki_guard_broken(const stki_guard *guard);
-/* Whether a page of these bytes is bad. NULL: false. */
+/* Whether any page that contains these bytes is bad. NULL: false. */
 bool stki_guard_bad(const stki_guard *guard, const void *start, int64_t bytes);
 
-/* A fork acquires the table's lock. A lock that is held while files are closed (that of HDF5) must be acquired before
- * it: the lock's owner calls this function before it registers its own handlers, which then run first. */
+/* Makes fork acquire the table's lock. A lock that is held while files are closed, such as that of HDF5, must be
+ * acquired before the table's lock. Its owner therefore calls this function before it registers its own fork handlers,
+ * which then run first. */
 void stki_guard_watch_forks(void);
 
 #endif

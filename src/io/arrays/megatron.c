@@ -3,8 +3,8 @@
  * "modes".
  *
  * A document is a run of sequences. If they are consecutive in the .bin, as usual, the document is a view; otherwise
- * its sequences are copied to scratch memory. The index is used from its mapping, or from a copy in memory if files are
- * not mapped. */
+ * its sequences are copied to scratch memory. The index is used directly from its mapping, or from a copy in memory if
+ * files are not mapped. */
 #include "allocate.h"
 #include "checked.h"
 #include "error.h"
@@ -61,11 +61,11 @@ static int64_t first_of(const struct megatron *set, int64_t document)
 
 /* ---- records ---- */
 
-/* The sequences of a record, and its location. */
+/* The sequences of a record, and its location in the .bin. */
 struct span {
     int64_t first, last; /* sequences [first, last) */
     int64_t tokens;
-    int64_t offset; /* in the .bin, if contiguous */
+    int64_t offset; /* valid if contiguous */
     bool together;
 };
 
@@ -397,7 +397,7 @@ static bool ends_with(const char *text, const char *ending)
     return length >= end && !strcmp(text + length - end, ending);
 }
 
-/* Replaces the extension. The path may be that of either file or their common prefix. */
+/* Returns the path with the extension `ending`. `path` may be that of either file or their common prefix. */
 static char *name_of(const char *path, const char *ending)
 {
     size_t length = strlen(path);

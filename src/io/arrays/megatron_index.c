@@ -10,7 +10,7 @@
  *     34 + 12 S    E i64: the first sequence of each document, then S
  *     … + 8 E      S i8: modes, only in multimodal files
  *
- * The functions here work on bytes in memory. */
+ * The functions in this file work on bytes in memory. */
 #include "checked.h"
 #include "error.h"
 #include "npy_header.h"

@@ -8,7 +8,7 @@ struct npy_array {
     stki_writer base; /* first member */
     char *path;
     bool alias;
-    stki_npy_writer *npy; /* NULL until the array is begun */
+    stki_npy_writer *npy; /* NULL until the array is started */
 };
 
 static struct npy_array *array_of(stki_writer *base)

@@ -1,8 +1,8 @@
 /* npy_descr.c: converts NumPy's type strings ("<f4") to stoker's dtypes.
  *
- * Types that NumPy does not have are named by the user (`alias`): ml_dtypes arrays are saved as raw bytes (bfloat16 as
- * V2, the float8 types as V1 or f1), and bfloat16 is also saved as u2 and float8 as u1. Any other contradiction between
- * file and user is an error. */
+ * The user names types that NumPy does not have (`alias`): ml_dtypes arrays are saved as raw bytes (bfloat16 as V2, the
+ * float8 types as V1 or f1), and bfloat16 is also saved as u2 and float8 as u1. Any other contradiction between the
+ * file and the user is an error. */
 #include "error.h"
 #include "npy_header.h"
 #include <stdlib.h>
@@ -90,7 +90,7 @@ static stk_dtype plain_type(const struct descr *d)
     return STK_DTYPE_NONE;
 }
 
-/* Whether the type is raw bytes whose type the user must give: 'V' of any size, and f1. */
+/* Whether the elements are raw bytes whose type the user must give: 'V' of any size, and f1. */
 static bool is_raw(const struct descr *d)
 {
     return (d->kind == 'V' || (d->kind == 'f' && d->size == 1)) && !*d->rest;

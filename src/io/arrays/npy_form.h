@@ -1,5 +1,5 @@
-/* npy_form.h: the header of an .npy file to be written: version 1.0, padded so that data starts at a multiple of 64.
- * Its length does not depend on the number of rows, which may only be known at the end. */
+/* npy_form.h: builds the header of an .npy file: version 1.0, padded so that data starts at a multiple of 64. Its
+ * length does not depend on the number of rows, which may only be known at the end. */
 #ifndef STKI_NPY_FORM_H
 #define STKI_NPY_FORM_H
 

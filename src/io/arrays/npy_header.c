@@ -27,10 +27,10 @@ struct parser {
     stk_error *err;
     bool has_descr, has_order, has_shape;
     int64_t axes;                  /* number of axes, even if above the limit */
-    int64_t shape_at, shape_bytes; /* position and length in the text */
-    int64_t descr_at;              /* position in the text */
+    int64_t shape_at, shape_bytes; /* position and length of the shape in the text */
+    int64_t descr_at;              /* position of the type in the text */
     char descr[MAX_DESCR + 1];
-    const char *structured; /* start of the text of a type that is not a string; NULL: it is a string */
+    const char *structured; /* start of the text of a structured type; NULL: the type is a string */
     int64_t structured_bytes;
     bool has_objects;
 };
@@ -132,7 +132,7 @@ static stk_status read_shape(struct parser *p)
     return status;
 }
 
-/* The role of a bracket inside a structured type, which determines the meaning of the strings in it. */
+/* The role of a bracket inside a structured type, which determines how the strings in it are interpreted. */
 enum role { FIELDS, FIELD, SUBARRAY, OTHER };
 
 struct level {
@@ -294,7 +294,7 @@ static stk_status fail_shape(const struct parser *p, stk_status status, const ch
                         "%s", what);
 }
 
-/* Computes the strides and checks that the product of all sizes (zeros taken as 1) and the element size fits in 63
+/* Computes the strides and checks that the product of all sizes (0 counts as 1) and the element size fits in 63
  * bits. */
 static stk_status lay_out(struct parser *p)
 {

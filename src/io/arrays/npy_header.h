@@ -8,7 +8,7 @@
 
 enum { STKI_NPY_PREFIX = 12, STKI_NPY_HEADER_LIMIT = 1 << 20 };
 
-/* Location of the header text, from the first bytes of the file. */
+/* The location of the header text, which is determined by the first bytes of the file. */
 typedef struct stki_npy_prefix {
     int major;
     int64_t text_offset, text_bytes; /* the data follows the text */
@@ -20,28 +20,28 @@ typedef struct stki_npy_header {
     bool fortran;
     int ndim;
     int64_t shape[STK_MAX_DIMS];
-    int64_t strides[STK_MAX_DIMS]; /* bytes, in the given order; empty axes count as 1 */
+    int64_t strides[STK_MAX_DIMS]; /* in bytes, for the order given by `fortran`; empty axes count as 1 */
     int64_t data_offset, data_bytes;
 } stki_npy_header;
 
 /* `head`: the first min(STKI_NPY_PREFIX, file_bytes) bytes of the file. `limit`: maximum size of the text (0: 1 MiB).
- * On success the text is inside the file. `path` is for messages. */
+ * On success, the text is guaranteed to be inside the file. `path` is for messages. */
 stk_status stki_npy_read_prefix(const void *head, int64_t file_bytes, int64_t limit, const char *path,
                                 stki_npy_prefix *out, stk_error *err);
-/* `text`: the header text. `alias`: the type that the user named for raw bytes, or NONE. On success all data is inside
- * file_bytes. */
+/* `text`: the header text. `alias`: the type that the user gave for raw bytes, or STK_DTYPE_NONE. On success, all data
+ * is guaranteed to be inside file_bytes. */
 stk_status stki_npy_read_header(const stki_npy_prefix *prefix, const char *text, int64_t file_bytes, stk_dtype alias,
                                 const char *path, stki_npy_header *out, stk_error *err);
 
-/* npy_prefix.c: checks the encoding (version 3: UTF-8); reports the first invalid byte. */
+/* npy_prefix.c: checks the encoding, which is UTF-8 in version 3, and reports the first invalid byte. */
 stk_status stki_npy_check_encoding(const stki_npy_prefix *prefix, const char *text, const char *path, stk_error *err);
 
-/* Text from a file for a message: at most size - 1 characters, truncated with "...", with non-printable and non-ASCII
- * characters as '?'. */
+/* Formats text from a file for a message: at most size - 1 characters, truncated with "...", with '?' for non-printable
+ * and non-ASCII characters. */
 const char *stki_npy_printable(char *buffer, int size, const char *text, int64_t length);
 
-/* npy_descr.c: parses a type string. STK_E_CORRUPT, STK_E_UNSUPPORTED or STK_E_UNSAFE have the reason; `offset`:
- * position of the string in the file. */
+/* npy_descr.c: parses a type string. `offset`: position of the string in the file, for messages. STK_E_CORRUPT,
+ * STK_E_UNSUPPORTED or STK_E_UNSAFE report the reason. */
 stk_status stki_npy_read_descr(const char *descr, stk_dtype alias, const char *path, int64_t offset, stk_dtype *dtype,
                                bool *swapped, stk_error *err);
 /* Whether the type string denotes Python objects, which could only be read by unpickling. */

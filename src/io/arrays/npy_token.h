@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 enum stki_npy_kind {
-    STKI_NPY_END,    /* of the text */
+    STKI_NPY_END,    /* end of the text */
     STKI_NPY_MARK,   /* one of { } ( ) [ ] : , which is then text[0] */
     STKI_NPY_STRING, /* text: the part between the quotes */
     STKI_NPY_NUMBER, /* decimal digits; a suffix L (Python 2) is not part of text */
@@ -19,14 +19,14 @@ typedef struct stki_npy_token {
     const char *text;
     int64_t length;
     int64_t at;   /* offset of the token in the header text */
-    bool escaped; /* a string with a backslash; text is not unescaped */
+    bool escaped; /* the string contains a backslash; `text` is not unescaped */
     const char *why;
 } stki_npy_token;
 
 typedef struct stki_npy_lexer {
     const char *text;
     int64_t length, at;
-    bool long_suffix; /* 3L is a number: versions 1 and 2 */
+    bool long_suffix; /* 3L is a number, as in versions 1 and 2 */
 } stki_npy_lexer;
 
 stki_npy_token stki_npy_next(stki_npy_lexer *lexer);

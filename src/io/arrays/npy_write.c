@@ -1,5 +1,5 @@
-/* npy_write.c: see npy_write.h. The number of rows is not known at first, so the header is written with room for the
- * longest number and rewritten at the end. */
+/* npy_write.c: see npy_write.h. The number of rows is known only at the end, so the header is first written with room
+ * for the longest number and then rewritten. */
 #include "npy_write.h"
 #include "allocate.h"
 #include "checked.h"

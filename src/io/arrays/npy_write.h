@@ -8,8 +8,8 @@
 
 typedef struct stki_npy_writer stki_npy_writer;
 
-/* Writes rows of this dtype and shape (the file's shape is the row count followed by it; row_ndim -1: a scalar). bf16
- * and f8 are rejected unless `alias` (which writes them as V2 and V1, f8_e5m2 as f1). */
+/* Writes rows of this dtype and shape. The file's shape is the row count followed by row_shape; row_ndim -1: a scalar.
+ * bf16 and f8 are rejected unless `alias` is set, which writes bf16 as V2, f8_e4m3fn as V1 and f8_e5m2 as f1. */
 stk_status stki_npy_create(const char *path, stk_dtype dtype, int row_ndim, const int64_t *row_shape, bool alias,
                            stki_npy_writer **out, stk_error *err);
 /* Appends whole rows in C order, little-endian. */

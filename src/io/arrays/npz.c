@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HEAD = 1024 /* number of first bytes of a member that are read; most headers fit */ };
+enum { HEAD = 1024 /* number of bytes read from the start of a member; most headers fit in them */ };
 
 struct npz {
     stki_container base; /* first member */
@@ -66,7 +66,7 @@ static int by_name(const void *a, const void *b)
     return (x->index > y->index) - (x->index < y->index);
 }
 
-/* shadowed[i]: a later entry has the name of entry i. */
+/* Sets shadowed[i] if a later entry has the same name as entry i. */
 static stk_status find_shadowed(struct npz *npz, bool *shadowed, stk_error *err)
 {
     struct named *sorted = stki_zalloc_array(npz->zip.count, sizeof *sorted);
@@ -93,11 +93,11 @@ static stk_status find_shadowed(struct npz *npz, bool *shadowed, stk_error *err)
 struct member_bytes {
     const stki_zip *zip;
     const stki_zip_entry *entry;
-    int64_t offset;    /* of the member's data in the file */
+    int64_t offset;    /* offset of the member's data in the file */
     const char *label; /* for messages */
 };
 
-/* `head` has the first `got` bytes; a longer header is read as a whole. */
+/* `head` contains the first `got` bytes of the member; a longer header is read again as a whole. */
 static stk_status parse_header(const struct member_bytes *m, const char *head, int64_t got,
                                const stki_reader_opts *opts, stk_dtype alias, stki_npy_header *out, stk_error *err)
 {
@@ -120,7 +120,7 @@ static stk_status parse_header(const struct member_bytes *m, const char *head, i
     return status;
 }
 
-/* *is_array is set to false if neither name nor content indicates an array. */
+/* Sets *is_array to false if neither the name nor the content indicates an array. */
 static stk_status read_header(const struct npz *npz, const stki_zip_entry *entry, const stki_reader_opts *opts,
                               stk_dtype alias, int64_t *offset, stki_npy_header *out, bool *is_array, stk_error *err)
 {

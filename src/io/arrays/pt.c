@@ -82,7 +82,7 @@ static stk_status fail(const struct pt *pt, stk_status status, const char *what,
     return stki_fail_at(err, status, (stki_place){pt->base.path, -1, -1, found, expected}, "%s", what);
 }
 
-/* Rejects older formats of torch and other files that are saved as .pt. */
+/* Rejects older torch formats and other kinds of files that are named .pt. */
 static stk_status refuse_others(struct pt *pt, stk_error *err)
 {
     char head[263] = "";
@@ -126,7 +126,7 @@ static stk_status sort_entries(struct pt *pt, stk_error *err)
     return STK_OK;
 }
 
-/* Finds ROOT/NAME (the last one if there are several). NULL: there is none. */
+/* Finds ROOT/NAME (the last one if there are several); NULL: there is none. */
 static const stki_zip_entry *entry_named(const struct pt *pt, const char *folder, const char *name, int name_bytes)
 {
     char wanted[1024];
@@ -209,7 +209,7 @@ static stk_status locate(const struct pt *pt, const stki_zip_entry *entry, int64
     return STK_OK;
 }
 
-/* Locates the storage, whose size must be exactly the one in the pickle. */
+/* Locates the storage, whose size must be exactly the size given in the pickle. */
 static stk_status place(const struct pt *pt, const stki_pt_tensor *t, const char *label, const stki_zip_entry **entry,
                         int64_t *offset, stk_error *err)
 {
@@ -307,7 +307,7 @@ static json_t *describe_value(const stki_pt_pickle *pickle, const stki_pt_value 
     }
 }
 
-/* Whether the value contains data that is not supported, as opposed to a plain value. */
+/* Whether the value is data of an unsupported kind rather than a plain value. */
 static bool is_missed(const stki_pt_value *value)
 {
     return value->kind == STKI_PT_STORED || value->kind == STKI_PT_LONG ||
@@ -385,7 +385,8 @@ static int by_path(const void *a, const void *b)
     return order ? order : (x > y) - (x < y);
 }
 
-/* A dict may contain a key twice, or a number and its text. The last one wins, and the others get no path. */
+/* A dict may contain the same key twice, or both a number and the same number as text. The last one wins, and the
+ * others are dropped. */
 static stk_status drop_repeated(struct pt *pt, stki_pt_leaves *leaves, stk_error *err)
 {
     stki_pt_leaf **sorted = stki_zalloc_array(leaves->count, sizeof(stki_pt_leaf *));
@@ -461,7 +462,7 @@ static stk_status load_pickle(struct pt *pt, const stki_reader_opts *opts, stk_e
         return stki_zip_fail(&pt->zip, entry, STK_E_LIMIT, offset, "the pickle is too long",
                              STKI_TEXT("%" PRId64 " bytes", entry->size),
                              STKI_TEXT("at most %" PRId64 " (header_limit)", limit), err);
-    bytes = stki_resize(NULL, entry->size + 1); /* the size must not be 0 */
+    bytes = stki_resize(NULL, entry->size + 1); /* + 1, because the size must not be 0 */
     if (!bytes)
         return stki_fail_memory(err, entry->size, "a pickle");
     status = stki_zip_read(&pt->zip, entry, offset, bytes, err);
@@ -491,7 +492,7 @@ static stk_status unpack(const struct pt *pt, const struct placed *placed, int64
     return status;
 }
 
-/* With strides of 0, a tensor of any size may refer to a few bytes, so its size is limited. */
+/* With strides of 0, a few bytes can describe a tensor of any size, so the size is limited. */
 static stk_status check_repeated(const struct pt *pt, const stki_member *member, const struct placed *placed,
                                  int64_t limit, stk_error *err)
 {

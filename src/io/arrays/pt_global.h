@@ -7,15 +7,15 @@
 
 enum stki_pt_role {
     STKI_PT_REBUILD_V1, /* (storage, offset, size, stride) */
-    STKI_PT_REBUILD_V2, /* the same and requires_grad, hooks[, metadata] */
-    STKI_PT_REBUILD_V3, /* the same and requires_grad, hooks, dtype[, metadata] */
-    STKI_PT_PARAMETER,  /* (tensor, requires_grad, hooks[, attributes]): the tensor */
+    STKI_PT_REBUILD_V2, /* as V1, then requires_grad, hooks[, metadata] */
+    STKI_PT_REBUILD_V3, /* as V1, then requires_grad, hooks, dtype[, metadata] */
+    STKI_PT_PARAMETER,  /* (tensor, requires_grad, hooks[, attributes]); evaluates to the tensor */
     STKI_PT_ORDERED_DICT,
     STKI_PT_STORAGE, /* second item of a storage ID; dtype NONE: not supported */
     STKI_PT_UNTYPED, /* the same, with sizes in bytes */
     STKI_PT_DTYPE,   /* dtype NONE: not supported */
     STKI_PT_SIZE,
-    STKI_PT_OPAQUE,     /* a value that does not affect data: a device, a class as an argument */
+    STKI_PT_OPAQUE,     /* a value that does not affect the data, such as a device or a class passed as an argument */
     STKI_PT_UNSUPPORTED /* known and harmless, but not supported */
 };
 

@@ -3,7 +3,7 @@
  *     a magic number, the protocol 1001, properties of the machine, the saved object, the keys of the storages
  *     for each key: the number of elements (8 bytes, little-endian), the elements (little-endian)
  *
- * The size of an element is only given by the object's pickle, where it refers to the storage. Storages that are views
+ * The size of an element is given only in the object's pickle, where it refers to the storage. Storages that are views
  * of others (before torch 0.4) are rejected. */
 #include "pt_legacy.h"
 #include "allocate.h"

@@ -13,8 +13,9 @@ typedef struct stki_pt_legacy {
 } stki_pt_legacy;
 
 bool stki_pt_is_legacy(const void *head, int64_t length);
-/* Reads the pickles and locates the storages. Their entries in `storages` are stored members whose `header` is the
- * offset of the data. `limit`: maximum size of the pickles. On success, call stki_pt_legacy_fini and stki_zip_close. */
+/* Reads the pickles and locates the storages. Each storage is listed in `storages` as a stored member whose `header` is
+ * the offset of its data. `limit`: maximum size of the pickles. On success, call stki_pt_legacy_fini and
+ * stki_zip_close. */
 stk_status stki_pt_legacy_open(const stki_file *file, int64_t limit, stki_pt_legacy *out, stki_zip *storages,
                                stk_error *err);
 void stki_pt_legacy_fini(stki_pt_legacy *legacy);

@@ -1,5 +1,5 @@
-/* pt_pickle.c: see pt_pickle.h. Values refer to each other by index, so that lists can be shared or contain themselves
- * without being copied or freed twice. Code that traverses them must detect cycles. */
+/* pt_pickle.c: see pt_pickle.h. Values refer to each other by index, so that a list that is shared or contains itself
+ * is neither copied nor freed twice. Code that traverses them must detect cycles. */
 #include "pt_pickle.h"
 #include "allocate.h"
 #include "error.h"
@@ -345,7 +345,7 @@ static stk_status put(struct machine *m, uint64_t index)
 
     if (status != STK_OK)
         return status;
-    if (index >= (uint64_t)m->length) /* each index takes an opcode, so a valid one cannot be larger */
+    if (index >= (uint64_t)m->length) /* each memo entry takes an opcode, so a valid index cannot be larger */
         return fail(m, STK_E_LIMIT, "the memo index is too large", STKI_TEXT("index %" PRIu64, index),
                     STKI_TEXT("an index below the pickle's size of %" PRId64 " bytes", m->length));
     if (index >= (uint64_t)m->memo_room) {
@@ -451,9 +451,9 @@ static stk_status do_stack_global(struct machine *m)
 
 /* ---- calls ---- */
 
-/* "Calls" yield the name of a storage, the parts of a tensor or an empty dict. The types of arguments are checked here;
- * pt_tensor.c checks whether their numbers fit the data. BINPERSID: a storage's name. REDUCE: a known global and its
- * arguments. BUILD: attributes of a dict, which are ignored. */
+/* A "call" yields the name of a storage, the parts of a tensor or an empty dict; nothing is executed. The types of
+ * arguments are checked here; pt_tensor.c checks whether their numbers fit the data. BINPERSID: a storage's name.
+ * REDUCE: a known global and its arguments. BUILD: attributes of a dict, which are ignored. */
 
 static const stki_pt_value *value_at(const struct machine *m, int32_t number)
 {

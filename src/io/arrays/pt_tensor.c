@@ -1,5 +1,5 @@
-/* pt_tensor.c: a tensor is a storage with an offset, sizes and strides in elements. All come from the file; the
- * arithmetic is checked for overflow, and every element must be inside the storage. */
+/* pt_tensor.c: a tensor is a storage with an offset, sizes and strides in elements. All numbers come from the file, so
+ * the arithmetic is checked for overflow, and every element must be inside the storage. */
 #include "pt_tensor.h"
 #include "checked.h"
 #include "error.h"
@@ -82,7 +82,8 @@ static stk_status fail_numbers(const struct parts *p, int axis, int64_t size, in
                 "non-negative numbers and a total size that fits in 63 bits");
 }
 
-/* Sets shape, strides in bytes, the bytes of all elements and the distance from the first element to the last. */
+/* Sets the shape, the strides in bytes, the total size of the elements and the distance from the first to the last
+ * one. */
 static stk_status take_geometry(struct parts *p, int64_t *reach)
 {
     const stki_pt_value *sizes = argument(p, 2), *strides = argument(p, 3);

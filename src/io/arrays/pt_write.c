@@ -1,6 +1,6 @@
-/* pt_write.c: writes .pt files that torch.load reads, also with weights_only=True: a dict of contiguous CPU tensors, or
- * a single tensor if the only array is named "". Storages are written as they arrive, followed by the pickle that names
- * them; readers find members through the archive's directory. */
+/* pt_write.c: writes .pt files that torch.load can read, even with weights_only=True: a dict of contiguous CPU tensors,
+ * or a single tensor if the only array is named "". Storages are written as they arrive, followed by the pickle that
+ * names them; readers find members through the archive's directory. */
 #include "allocate.h"
 #include "array_writers.h"
 #include "error.h"

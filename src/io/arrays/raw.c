@@ -1,5 +1,5 @@
-/* raw.c: a file that contains only values. The config states dtype, shape of a sample, offset and byte order; the
- * number of samples follows from the file's size. Token files of nanoGPT are of this kind. */
+/* raw.c: a file that contains only values. The config states the dtype, the shape of a sample, the offset and the byte
+ * order; the number of samples follows from the file's size. nanoGPT's token files have this format. */
 #include "checked.h"
 #include "error.h"
 #include "foreign_file.h"
@@ -11,7 +11,7 @@ typedef struct raw_options {
     const stki_node *shape;
     int64_t count, offset;
     int byte_order;
-    int ndim; /* shape of one sample, parsed from `shape` … */
+    int ndim; /* number of axes and their sizes, parsed from `shape` */
     int64_t sizes[STK_MAX_DIMS];
 } raw_options;
 
@@ -50,7 +50,8 @@ static stk_status check_shape(const stki_node *map, void *values, stk_error *err
 
 const stki_source_group stki_raw_source = {&raw_table, sizeof(raw_options), check_shape, NULL};
 
-/* Sets the number of samples: that in the config, or else the number of whole samples up to the end of the file. */
+/* Sets the number of samples: the configured one or, by default, the number of whole samples up to the end of the
+ * file. */
 static stk_status count_samples(const char *path, const raw_options *raw, stk_dtype dtype, int64_t size, int64_t *out,
                                 stk_error *err)
 {
@@ -80,8 +81,9 @@ static stk_status count_samples(const char *path, const raw_options *raw, stk_dt
     return STK_OK;
 }
 
-/* Raw data may start with any bytes. The signatures of other formats are nevertheless trusted, unless the config says
- * that the data is raw; the complete first line of a Git LFS pointer is always trusted. */
+/* Raw data may start with any bytes. A file that starts with the signature of another format is nevertheless taken for
+ * that format, unless the config says that the data is raw; a file that starts with the complete first line of a Git
+ * LFS pointer is always taken for a pointer. */
 static stk_status check_kind(const stki_file *file, const raw_options *raw, const stki_reader_opts *opts,
                              stk_error *err)
 {

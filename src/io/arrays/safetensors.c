@@ -8,9 +8,8 @@
  * As in the original library, other keys of a tensor are ignored and "__metadata__" may be null. Duplicate names are
  * rejected; the original takes the last one.
  *
- * The tensors must cover the data without gaps or overlaps, so that all readers interpret a file in the same way.
- * Values are little-endian in C order at any alignment and are used in place.
- */
+ * The tensors must cover the data without gaps or overlaps, so that all readers interpret a file the same way. Values
+ * are little-endian in C order at any alignment and are used in place. */
 #include "safetensors.h"
 #include "allocate.h"
 #include "checked.h"
@@ -69,7 +68,7 @@ struct item {
     const char *name;
     const json_t *object;
     stki_array array;
-    int64_t begin, end; /* range in the data */
+    int64_t begin, end; /* byte range in the data */
     bool unsupported;   /* its dtype is not supported */
 };
 
@@ -308,7 +307,7 @@ static stk_status read_header(struct tensors *t, stk_error *err)
     t->data = 8 + (int64_t)bytes;
     if (t->file->map)
         return parse_header(t, (const char *)t->file->map + 8, (int64_t)bytes, err);
-    text = stki_resize(NULL, (int64_t)bytes + 1); /* never 0 bytes */
+    text = stki_resize(NULL, (int64_t)bytes + 1); /* + 1, because the size must not be 0 */
     if (!text)
         return stki_fail_memory(err, (int64_t)bytes, t->base.path);
     status = stki_file_read(t->file, 8, text, (int64_t)bytes, err);

@@ -1,6 +1,7 @@
-/* safetensors_write.c: writes .safetensors files. The header comes first and has the offsets of all tensors, so the
- * data is kept in an unnamed file until all arrays are complete. As in the original library, tensors are sorted by
- * element size, largest first, so that each is aligned to its elements; the data starts at a multiple of 64. */
+/* safetensors_write.c: writes .safetensors files. The header precedes the data and contains the offsets of all tensors,
+ * so the data is kept in an unnamed temporary file until all arrays are complete. As in the original library, tensors
+ * are sorted by element size, largest first, so that each is aligned to its element size. The data starts at a multiple
+ * of 64. */
 #include "allocate.h"
 #include "array_writers.h"
 #include "checked.h"
@@ -16,7 +17,7 @@
 
 enum { PIECE = 1 << 20, LENGTH_BYTES = 8, ALIGN = 64 };
 
-static const int64_t header_limit = 100000000; /* the limit of readers */
+static const int64_t header_limit = 100000000; /* longest header that readers accept */
 
 struct safetensors_writer {
     stki_writer base; /* first member */

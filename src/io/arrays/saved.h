@@ -10,7 +10,7 @@ typedef struct stki_saved {
     stk_dtype dtype;
     int ndim;
     int64_t shape[STK_MAX_DIMS];
-    int64_t waits_at, bytes, begin; /* for formats that move data: its temporary offset, size and final offset */
+    int64_t waits_at, bytes, begin; /* for formats that move the data: its temporary offset, size and final offset */
 } stki_saved;
 
 typedef struct stki_saved_list {
@@ -21,7 +21,7 @@ typedef struct stki_saved_list {
     bool scalar;
 } stki_saved_list;
 
-/* Begins an array; arguments as in stki_writer_ops.begin. Rows must have fewer than 32 axes. */
+/* Starts an array; the arguments are as in stki_writer_ops.begin. Rows must have fewer than 32 axes. */
 stk_status stki_saved_begin(stki_saved_list *list, const char *name, stk_dtype dtype, int row_ndim,
                             const int64_t *row_shape, stk_error *err);
 /* Adds `count` rows; returns their size in bytes. stki_writer_append has checked for overflow. */

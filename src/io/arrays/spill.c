@@ -23,7 +23,7 @@ struct stki_spill {
     char buffer[BUFFER];
 };
 
-/* On file systems without O_TMPFILE, a temporary file is unlinked immediately. */
+/* On file systems without O_TMPFILE, creates a temporary file and unlinks it immediately. */
 static int open_in(const char *folder)
 {
     int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);

@@ -9,8 +9,8 @@ typedef struct stki_spill stki_spill;
 
 /* Creates an unnamed file in the folder of `beside`, or, if that fails or `beside` is a device, in TMPDIR or /tmp. */
 stk_status stki_spill_create(const char *beside, stki_spill **out, stk_error *err);
-/* Uses the file `name`, which is kept. keep -1: starts empty. Otherwise the file must have at least `keep` bytes (else
- * STK_E_TRUNCATED) and is truncated to them. */
+/* Uses the file `name`, which is not deleted. keep -1: starts with an empty file. Otherwise the file is truncated to
+ * `keep` bytes; STK_E_TRUNCATED: it is shorter. */
 stk_status stki_spill_hold(const char *name, int64_t keep, stki_spill **out, stk_error *err);
 stk_status stki_spill_append(stki_spill *spill, const void *bytes, int64_t count, stk_error *err);
 /* Passes all appended bytes to the operating system. */

@@ -1,5 +1,5 @@
 /* tokens.h: token files and raw data. llm.c: a header of 1,024 bytes, then tokens. Megatron: an index (.idx) and raw
- * tokens (.bin). Raw: only values, whose dtype and shape are in the config. */
+ * tokens (.bin). Raw: only values, whose dtype and shape are given in the config. */
 #ifndef STKI_TOKENS_H
 #define STKI_TOKENS_H
 
@@ -15,7 +15,7 @@ stk_status stki_one_array(const char *path, const char *format, const stki_array
 
 /* ---- llmc.c ---- */
 
-/* `head`: the first min(STKI_LLMC_READ, file_bytes) bytes. On success the file has exactly `count` tokens. */
+/* `head`: the first min(STKI_LLMC_READ, file_bytes) bytes. On success, the file contains exactly `count` tokens. */
 stk_status stki_llmc_read_header(const void *head, int64_t file_bytes, const char *path, stk_dtype *dtype,
                                  int64_t *count, stk_error *err);
 bool stki_llmc_matches(const char *head, int64_t length);
@@ -34,7 +34,7 @@ typedef struct stki_megatron_index {
     int64_t lengths, offsets, list, modes; /* offset of each part in the .idx; modes -1: none */
 } stki_megatron_index;
 
-/* `head`: the first min(34, file_bytes) bytes. On success all parts are inside the file. */
+/* `head`: the first min(34, file_bytes) bytes. On success, all parts are inside the file. */
 stk_status stki_megatron_read_header(const void *head, int64_t file_bytes, const char *path, stki_megatron_index *out,
                                      stk_error *err);
 /* `bytes`: the whole .idx. Checks that every sequence is inside a .bin of bin_bytes and that documents are in order. */

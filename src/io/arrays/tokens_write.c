@@ -1,6 +1,6 @@
-/* tokens_write.c: see tokens_write.h. Tokens are written as they arrive. The header of llm.c has their number and is
- * rewritten at the end. Megatron's index has the lengths of all documents; these are kept in a temporary file (4 bytes
- * each) and read back twice: for the lengths and for the offsets. */
+/* tokens_write.c: see tokens_write.h. Tokens are written as they arrive. The header of llm.c contains their number and
+ * is rewritten at the end. Megatron's index contains the lengths and offsets of all documents. The lengths are kept in
+ * a temporary file (4 bytes each), which is read twice at the end: once for the lengths and once for the offsets. */
 #include "tokens_write.h"
 #include "allocate.h"
 #include "checked.h"
@@ -12,7 +12,7 @@
 #include <string.h>
 
 enum { LENGTHS = 4096 /* number of lengths read at once */ };
-#define MOST (INT64_C(1) << 59) /* maximum number of tokens and documents, whose size then fits in 63 bits */
+#define MOST (INT64_C(1) << 59) /* maximum number of tokens or documents, so that their size fits in 63 bits */
 
 struct stk_tokens_writer {
     stk_tokens_format format;
@@ -36,7 +36,7 @@ static int megatron_code(stk_dtype dtype)
     case STK_I16:
         return 3;
     case STK_I32:
-    case STK_U32: /* the same as i32 below 2^31 */
+    case STK_U32: /* values below 2^31 have the same bytes as i32 */
         return 4;
     case STK_I64:
         return 5;
@@ -176,7 +176,7 @@ static stk_status fail_limit(const stk_tokens_writer *w, int64_t found, const ch
         "%s: %s", what, advice);
 }
 
-/* Megatron has no u32: returns the first token that would become negative; -1: none. */
+/* Returns the index of the first token that does not fit in i32, because Megatron has no u32; -1: none. */
 static int64_t find_high(const uint32_t *tokens, int64_t count)
 {
     uint32_t all = 0;
@@ -292,7 +292,7 @@ static stk_status put_lengths(stk_tokens_writer *w, bool places, stk_error *err)
     return status;
 }
 
-/* Writes the list of documents, in which every sequence is a document. */
+/* Writes the list of documents; every document is one sequence. */
 static stk_status put_documents(stk_tokens_writer *w, stk_error *err)
 {
     stk_status status = STK_OK;
@@ -332,7 +332,7 @@ stk_status stki_tokens_finish(stk_tokens_writer *w, int64_t *bytes, int64_t *ind
         status = stki_output_commit(w->output, err);
         w->output = NULL;
     }
-    if (status == STK_OK && w->index) { /* last, because readers open it */
+    if (status == STK_OK && w->index) { /* renamed last, because readers open the index first */
         status = stki_output_commit(w->index, err);
         w->index = NULL;
     }

@@ -1,6 +1,7 @@
 /* zip.c: see zip.h. The end record is the one whose comment ends exactly at the end of the file, because a comment may
- * contain the signature too. An archive may be preceded by other bytes (offsets are then relative to its start), which
- * is detected from the end of its directory. Two members must not share bytes, because zip bombs work that way. */
+ * itself contain the signature. An archive may be preceded by other bytes (offsets are then relative to its start),
+ * which is detected from the end of its directory. Members that share bytes are rejected, because zip bombs are built
+ * that way. */
 #include "zip.h"
 #include "allocate.h"
 #include "checked.h"
@@ -23,7 +24,7 @@ enum {
 
 /* Contents of the end records. */
 struct end {
-    int64_t position; /* where the directory must end: of the zip64 end record, otherwise of the end record */
+    int64_t position; /* offset of the zip64 end record, or else of the end record; the directory ends here */
     uint64_t count, size, offset;    /* entries, bytes and offset of the directory */
     uint64_t disk, disk_of, on_disk; /* numbers of this file and of the directory's file; entries in this file */
 };
@@ -73,8 +74,8 @@ static stk_status fail_no_end(const stki_file *file, int64_t other_end, stk_erro
                 err);
 }
 
-/* `tail` has the file's last bytes. Returns the position of the end record in it; -1: none, but *other may be a
- * candidate. */
+/* `tail` contains the last bytes of the file. Returns the position of the end record in it. -1: none; *other is then
+ * the position of the first signature with a wrong comment length, or -1. */
 static int64_t find_end(const char *tail, int64_t bytes, int64_t *other)
 {
     *other = -1;
@@ -88,8 +89,8 @@ static int64_t find_end(const char *tail, int64_t bytes, int64_t *other)
     return -1;
 }
 
-/* Reads the zip64 record at the position given by its locator, or directly before the locator if bytes precede the
- * archive, which makes offsets too small. */
+/* Reads the zip64 record at the position given by its locator, or directly before the locator if other bytes precede
+ * the archive, in which case the given position is too small. */
 static stk_status read_end64(const stki_file *file, const char *locator, int64_t locator_at, char *record,
                              struct end *out, stk_error *err)
 {
@@ -155,10 +156,10 @@ static stk_status parse_end(const stki_file *file, const char *tail, int64_t tai
 static stk_status read_end(const stki_file *file, struct end *out, stk_error *err)
 {
     int64_t bytes = file->size < END_BYTES + COMMENT_MAX ? file->size : END_BYTES + COMMENT_MAX;
-    char *tail = stki_resize(NULL, bytes + LOCATOR_BYTES); /* never 0 bytes */
+    char *tail = stki_resize(NULL, bytes + LOCATOR_BYTES); /* the size is never 0 */
     stk_status status;
 
-    /* Includes a locator before the record with the longest comment. */
+    /* Reads far enough back to include a locator before an end record with the longest possible comment. */
     if (bytes + LOCATOR_BYTES <= file->size)
         bytes += LOCATOR_BYTES;
     if (!tail)
@@ -204,7 +205,8 @@ static stk_status find_directory(const stki_file *file, const struct end *end, i
                 STKI_TEXT("PK 1 2 and %" PRIu64 " members before %" PRId64, end->count, end->position), err);
 }
 
-/* Replaces 32-bit fields of all ones by the 8-byte values of the zip64 field, which are in this order. */
+/* Replaces each 32-bit field whose bits are all ones with its 8-byte value from the zip64 field, which contains the
+ * values in the order of `fields`. */
 static bool take_zip64(const char *extra, int64_t bytes, uint64_t *const fields[3])
 {
     int64_t at = 0, left;
@@ -229,7 +231,7 @@ static bool take_zip64(const char *extra, int64_t bytes, uint64_t *const fields[
     return true;
 }
 
-/* Overwrites the record: its name is moved to its start and NUL-terminated. */
+/* Overwrites the record: moves the name to its start and terminates it with a NUL. */
 static void parse_entry(char *record, int64_t before, stki_zip_entry *out)
 {
     uint64_t size = u32(record + 24), compressed = u32(record + 20), offset = u32(record + 42);
@@ -295,8 +297,8 @@ static int by_header(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sets *end to a lower bound of the entry's end. False: it is not inside the file, which is reported when the member is
- * read. */
+/* Sets *end to a lower bound of the entry's end. Returns false if the entry is not inside the file, which is reported
+ * when the member is read. */
 static bool extent(const stki_zip *zip, const stki_zip_entry *entry, int64_t *end)
 {
     int64_t least = LOCAL_BYTES + (int64_t)strlen(entry->name);
@@ -413,7 +415,7 @@ static const char *method_name(int method)
     }
 }
 
-/* Checks everything that the directory determines. */
+/* Checks everything that can be checked with the directory alone. */
 static stk_status check_entry(const stki_zip *zip, const stki_zip_entry *entry, stk_error *err)
 {
     const char *name = method_name(entry->method);
@@ -432,7 +434,7 @@ static stk_status check_entry(const stki_zip *zip, const stki_zip_entry *entry, 
     return STK_OK;
 }
 
-/* Compares in pieces, because names can have 65,535 bytes. */
+/* Compares in chunks, because names can have 65,535 bytes. */
 static stk_status compare_name(const stki_zip *zip, const stki_zip_entry *entry, int64_t at, int64_t bytes,
                                stk_error *err)
 {

@@ -14,12 +14,12 @@
 enum { STKI_ZIP_STORED = 0, STKI_ZIP_DEFLATED = 8, STKI_ZIP_DIRECTORY_LIMIT = 64 << 20 };
 
 typedef struct stki_zip_entry {
-    const char *name;         /* as stored, without NULs inside; may be invalid UTF-8 */
+    const char *name;         /* as stored, without embedded NULs; may be invalid UTF-8 */
     int64_t size, compressed; /* bytes */
     int64_t header;           /* offset of its local header in the file */
     uint32_t crc;
     uint16_t method, flags;
-    const char *fault; /* what is wrong with the entry; static text; NULL: nothing */
+    const char *fault; /* static text that describes what is wrong with the entry; NULL: nothing */
 } stki_zip_entry;
 
 typedef struct stki_zip {
@@ -27,26 +27,27 @@ typedef struct stki_zip {
     int64_t count;
     stki_zip_entry *entries; /* in the order of the directory */
     int64_t end;             /* members end before this offset */
-    char *directory;         /* memory of the names */
-    bool crc_optional;       /* a CRC of 0 means that none was computed (as in torch); set by the format */
+    char *directory;         /* memory that contains the names */
+    bool crc_optional;       /* set by the format: a CRC of 0 means that none was computed, as in torch */
 } stki_zip;
 
-/* `directory_limit`: maximum size of the directory; 0: 64 MiB. STK_E_TRUNCATED: starts like an archive but has no end
- * record. STK_E_CORRUPT: not an archive, or inconsistent. STK_E_UNSUPPORTED: split over several files. Errors of single
- * members are reported by stki_zip_locate. */
+/* `directory_limit`: maximum size of the directory; 0: 64 MiB. STK_E_TRUNCATED: the file starts like an archive but has
+ * no end record. STK_E_CORRUPT: it is not an archive, or is inconsistent. STK_E_UNSUPPORTED: the archive is split over
+ * several files. Errors of single members are reported by stki_zip_locate. */
 stk_status stki_zip_open(const stki_file *file, int64_t directory_limit, stki_zip *out, stk_error *err);
 void stki_zip_close(stki_zip *zip); /* accepts a zeroed struct */
 /* Fails with a message about one member: "FILE: offset O: member NAME: WHAT: found …". */
 stk_status stki_zip_fail(const stki_zip *zip, const stki_zip_entry *entry, stk_status status, int64_t offset,
                          const char *what, const char *found, const char *expected, stk_error *err);
 
-/* Finds the start of a member's data. Checks everything that can be checked without reading the data: its local header,
- * the bounds, the method, and that the size of a deflated member is possible. */
+/* Finds the start of a member's data. Checks everything that can be checked without reading the data: the local header,
+ * the bounds, the method, and whether the size of a deflated member is possible. */
 stk_status stki_zip_locate(const stki_zip *zip, const stki_zip_entry *entry, int64_t *out_offset, stk_error *err);
 
 /* zip_unpack.c. `offset` comes from stki_zip_locate. */
 
-/* Reads the first min(bytes, entry->size) bytes of the member; *got: their number. Only these are unpacked. */
+/* Reads the first min(bytes, entry->size) bytes of the member and stores their number in *got. Only these bytes are
+ * unpacked. */
 stk_status stki_zip_head(const stki_zip *zip, const stki_zip_entry *entry, int64_t offset, void *to, int64_t bytes,
                          int64_t *got, stk_error *err);
 /* Reads all entry->size bytes and checks the CRC. Never writes beyond them. */

@@ -1,7 +1,7 @@
 /* zip_unpack.c: decompresses zip members. Whole members are decoded by libdeflate, which needs all input and output at
- * once and is several times as fast as a stream decoder. The first bytes, from which the content is identified before
- * the member's memory is allocated, are decoded by zlib. libdeflate allocates a few KiB per call with malloc: its
- * allocator can only be set for the whole process. */
+ * once and is several times as fast as a stream decoder. zlib decodes the first bytes, from which the content is
+ * identified before memory for the member is allocated. libdeflate allocates a few KiB per call with malloc, because
+ * its allocator can only be set for the whole process. */
 #include "allocate.h"
 #include "error.h"
 #include "read_clock.h"
@@ -125,7 +125,7 @@ static stk_status read_deflated(const stki_zip *zip, const stki_zip_entry *entry
 
     if (zip->file->map)
         return inflate_whole(zip, entry, offset, (const char *)zip->file->map + offset, to, err);
-    from = stki_resize(NULL, entry->compressed + 1); /* never 0 bytes */
+    from = stki_resize(NULL, entry->compressed + 1); /* the size is never 0 */
     if (!from)
         return stki_fail_memory(err, entry->compressed, "a deflated member");
     status = stki_file_read(zip->file, offset, from, entry->compressed, err);

@@ -2,8 +2,8 @@
  * with room for them and for a zip64 field, and rewritten at the end. That room is an extra field, whose length also
  * aligns stored data to a multiple of 64.
  *
- * The head of a deflated member is one stored block of deflate, so that it can be replaced in place. The CRC of the
- * whole is combined from those of head and body. */
+ * The head of a deflated member is one stored deflate block, so that it can be overwritten in place. The CRC of the
+ * member is combined from those of the head and the body. */
 #include "zip_write.h"
 #include "allocate.h"
 #include "checked.h"
@@ -21,17 +21,17 @@ enum {
     END_BYTES = 22,
     END64_BYTES = 56,
     LOCATOR_BYTES = 20,
-    ZIP64_EXTRA = 20, /* of a local header: two sizes */
+    ZIP64_EXTRA = 20, /* zip64 field of a local header, which contains both sizes */
     EXTRA_HEAD = 4,   /* id and length of an extra field */
     EXTRA_MAX = 20 + 4 + 64,
     PADDING_ID = 0x4246, /* as in torch */
-    BLOCK_HEAD = 5,      /* of a stored block of deflate */
+    BLOCK_HEAD = 5,      /* header of a stored deflate block */
     PACKED = 64 << 10,
     FIRST_DAY = 0x21, /* 1980-01-01 */
     FLAG_UTF8 = 1 << 11
 };
 
-#define WIDE INT64_C(0xFFFFFFFF) /* numbers from this one on need zip64; also the marker for that */
+#define WIDE INT64_C(0xFFFFFFFF) /* values greater than or equal to this need zip64; also the marker for that */
 
 /* ---- little-endian records ---- */
 
@@ -176,7 +176,7 @@ static stk_status begin_stream(stki_zip_writer *zip, int level, stk_error *err)
     return stki_fail_memory(err, 300 << 10, "deflating");
 }
 
-/* A non-final stored block of deflate is 0, the length and its complement. */
+/* The header of a non-final stored deflate block is 0, the length and its complement. */
 static stk_status reserve_head(stki_zip_writer *zip, stk_error *err)
 {
     static const char zeros[1024];
@@ -293,7 +293,7 @@ static stk_status write_entry(stki_zip_writer *zip, const stki_zip_record *recor
     bool wide = is_wide(record) || record->header >= WIDE;
     stk_status status;
 
-    if (wide) { /* only the fields that are all ones, in this order */
+    if (wide) { /* contains only the fields that are all ones in the entry, in this order */
         put(&extra, 4, 1);
         if (record->size >= WIDE)
             put(&extra, 8, (uint64_t)record->size);

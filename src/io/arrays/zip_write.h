@@ -1,6 +1,6 @@
 /* zip_write.h: writes zip archives member by member to an output. Shared by .npz and .pt. Stored data starts at a
- * multiple of 64. Dates are the earliest possible, so that equal inputs give equal files. zip64 is used if sizes or
- * counts require it. Not thread-safe. */
+ * multiple of 64. All dates are the earliest possible one, so that equal inputs give equal files. zip64 is used if
+ * sizes or counts require it. Not thread-safe. */
 #ifndef STKI_ZIP_WRITE_H
 #define STKI_ZIP_WRITE_H
 
@@ -25,7 +25,8 @@ typedef struct stki_zip_writer {
     unsigned char *packed;
 } stki_zip_writer; /* initialize with {.output = …} */
 
-/* Begins a member. Its first `head_bytes` bytes (at most 65,535) are passed to stki_zip_write_end; level 0: stored. */
+/* Starts a member. Its first `head_bytes` bytes (at most 65,535) are passed to stki_zip_write_end. level 0: the member
+ * is stored. */
 stk_status stki_zip_write_begin(stki_zip_writer *zip, const char *name, int64_t head_bytes, int level, stk_error *err);
 /* Appends bytes after the head. */
 stk_status stki_zip_write_append(stki_zip_writer *zip, const void *bytes, int64_t count, stk_error *err);

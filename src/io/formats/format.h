@@ -1,4 +1,5 @@
-/* format.h: the formats, and opening of any file. The table in formats.c has one line per format. */
+/* format.h: the table of formats, and functions that open a file of any format. The table in formats.c has one line per
+ * format. */
 #ifndef STKI_FORMAT_H
 #define STKI_FORMAT_H
 
@@ -6,7 +7,7 @@
 #include "source.h"
 
 typedef struct stki_file_format {
-    const char *name;           /* name, as in source.format: "npz" */
+    const char *name;           /* as in source.format: "npz" */
     const char *const *endings; /* file name extensions with the dot, NULL-terminated; used if the content does not
                                    determine the format */
     /* Whether the first `length` bytes identify this format. NULL: never. */
@@ -14,15 +15,15 @@ typedef struct stki_file_format {
     stk_status (*open)(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err);
     bool folder;                            /* opens a directory */
     const stki_source_group *const *groups; /* option groups accepted by any of its members; NULL-terminated */
-    /* Adds only the class names, in order, without opening everything. NULL: not available. */
+    /* Adds the class names, in order, without opening the whole folder or file. NULL: not available. */
     stk_status (*classes)(const char *path, stki_classes *out, stk_error *err);
 } stki_file_format;
 
 /* Returns format i of the table; NULL: out of range. */
 const stki_file_format *stki_file_format_at(int i);
-/* NULL: unknown name. */
+/* Returns the format of this name; NULL: unknown. */
 const stki_file_format *stki_file_format_named(const char *name);
-/* Recognizes a file. The message of STK_E_UNSUPPORTED says what it looks like. */
+/* Identifies the format of a file. The message of STK_E_UNSUPPORTED says what the file looks like. */
 stk_status stki_file_format_of(const char *path, const stki_reader_opts *opts, const stki_file_format **out,
                                stk_error *err);
 
@@ -41,8 +42,8 @@ bool stki_container_of_images(char *const *paths, int64_t count);
 /* Opens such files as one container with members "image" and "path", one sample per file. */
 stk_status stki_container_open_images(char *const *paths, int64_t count, const stki_reader_opts *opts,
                                       stki_container **out, stk_error *err);
-/* Opens a reader for the file by its content and name. The message of STK_E_UNSUPPORTED says what the file looks like.
- */
+/* Opens a reader for the file, whose format is determined by its content and name. The message of STK_E_UNSUPPORTED
+ * says what the file looks like. */
 stk_status stki_reader_open(const char *path, const stki_reader_opts *opts, stki_reader **out, stk_error *err);
 
 #endif

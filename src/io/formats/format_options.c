@@ -19,7 +19,7 @@ static int add_all(const stki_source_group **all, int count, const stki_source_g
     return count;
 }
 
-/* Collects `own`, then the groups of the formats. */
+/* Collects the groups in `own`, then those of the formats. */
 static int list_groups(const stki_source_group *all[MOST_GROUPS + 1], const stki_source_group *const *own)
 {
     int count = add_all(all, 0, own);

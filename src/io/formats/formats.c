@@ -128,7 +128,8 @@ static stk_status fail_unknown(const char *path, const char *head, int64_t lengt
                         "unsupported file format (supported: %s)%s", all, *advice ? STKI_TEXT(" (%s)", advice) : "");
 }
 
-/* Whether the format accepts any bytes, or its reader checks the content itself, as those of text and folders do. */
+/* Whether the format accepts any bytes, or its reader checks the content itself, as the readers of text and folders
+ * do. */
 static bool takes_anything(const stki_file_format *format)
 {
     static const char *const names[] = {"raw", "text", "jsonl", "csv"};
@@ -248,7 +249,7 @@ stk_status stki_file_format_open(const stki_file_format *format, const char *pat
 
     if (status == STK_OK)
         stki_container_complete(*out);
-    /* If the file is of another kind, that is reported instead of the damage that the reader found. */
+    /* If the file is of another kind, report that instead of the error that the reader found. */
     if ((status == STK_E_CORRUPT || status == STK_E_TRUNCATED || status == STK_E_UNSUPPORTED) &&
         !takes_anything(format) && read_head(path, head, &length, NULL) == STK_OK &&
         !(format->matches && format->matches(head, length))) {

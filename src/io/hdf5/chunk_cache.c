@@ -21,7 +21,7 @@ enum { FIRST_BUCKETS = 256, FAILED = 8 };
 #define PATIENCE_NS (120 * STKI_SECOND)
 
 struct entry {
-    struct entry *next; /* in the bucket */
+    struct entry *next; /* next entry in the bucket */
     struct entry *before, *after;
     stki_chunk_user *user;
     int64_t number, served;
@@ -38,7 +38,7 @@ struct cache {
     int64_t budget, bytes;
     struct entry **buckets;
     int64_t bucket_count, entry_count;
-    struct entry ends; /* head of the eviction list: ends.after is evicted next */
+    struct entry ends; /* both ends of the eviction list; ends.after is evicted next */
 };
 
 struct stki_chunk_user {
@@ -49,12 +49,12 @@ struct stki_chunk_user {
     struct failed {
         stk_error why;
         int64_t number;
-    } failed[FAILED]; /* undecodable chunks, which are not decoded again for each sample */
+    } failed[FAILED]; /* chunks that could not be decoded, which are not tried again for each sample */
     int failed_count;
     stki_counter decoded, found, waited;
 };
 
-/* The cache of the process, which exists while it has users. */
+/* The process-wide cache, which exists while it has users. */
 static pthread_mutex_t cache_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct cache *the_cache;
 static int64_t next_salt;
@@ -171,7 +171,7 @@ static struct entry *next_to_go(struct cache *cache)
     return NULL;
 }
 
-/* Returns an entry with a block of `bytes`: that of an evicted chunk if it has this size, otherwise a new one. */
+/* Returns an entry with a block of `bytes` bytes, which is reused from an evicted chunk if that has the same size. */
 static stk_status make_room(struct cache *cache, int64_t bytes, struct entry **out, stk_error *err)
 {
     struct entry *entry = NULL;
@@ -239,8 +239,8 @@ static void serve(struct cache *cache, struct entry *entry, int64_t uses, stk_st
     *out = entry->storage;
 }
 
-/* The functions below are called with the lock held. They record chunks that cannot be decoded, so that no worker tries
- * them again. */
+/* The functions below are called with the lock held. They keep a record of chunks that cannot be decoded, so that no
+ * worker tries them again. */
 static const stk_error *find_failed(const stki_chunk_user *user, int64_t number)
 {
     for (int i = 0; i < FAILED && i < user->failed_count; i++)

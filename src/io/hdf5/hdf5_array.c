@@ -1,5 +1,5 @@
-/* hdf5_array.c: one HDF5 data set as an array. Contiguous data is used in place; data that was never written is one
- * fill value with strides of 0; everything else is decoded into memory. See hdf5_reader.h. */
+/* hdf5_array.c: one HDF5 data set as an array. Contiguous data is used in place; data that was never written is
+ * represented by one fill value with strides of 0; everything else is decoded into memory. See hdf5_reader.h. */
 #include "checked.h"
 #include "error.h"
 #include "hdf5_chunks.h"

@@ -1,10 +1,9 @@
-/* hdf5_attribute.c: one attribute that is a number or a short text. See hdf5_parse.h.
+/* hdf5_attribute.c: reads one attribute that is a number or a short string. See hdf5_parse.h.
  *
  *     attribute (IV.A.2.m): u8 version, u8 flags (1: shared datatype, 2: shared dataspace), u16 bytes of the
  *         name, u16 of the datatype, u16 of the dataspace, (version 3: u8), name, datatype, dataspace, each in whole
  *         multiples of 8 bytes in version 1; data
- *     attribute info (IV.A.2.v): u8 0, u8 flags, u16 if flags & 1, u64 fractal heap, u64 B-tree by name
- */
+ *     attribute info (IV.A.2.v): u8 0, u8 flags, u16 if flags & 1, u64 fractal heap, u64 B-tree by name */
 #include "checked.h"
 #include "hdf5_parse.h"
 #include "hdf5_type.h"

@@ -1,8 +1,8 @@
 /* hdf5_cf.c: applies the attributes with which NetCDF files pack numbers (CF conventions, section 8.1, and _Unsigned of
  * the NetCDF users' guide): value * scale_factor + add_offset, and NaN if the stored value is _FillValue or
- * missing_value. The arithmetic has double precision with two roundings, and the result is rounded to the delivered
- * type. _Unsigned is applied first: "true" interprets signed integers, including fill values, as unsigned ones with the
- * same bits, "false" the reverse. It does not affect other types. */
+ * missing_value. The arithmetic is done in double precision with two roundings, and the result is rounded to the
+ * delivered type. _Unsigned is applied first: "true" interprets signed integers, including fill values, as unsigned
+ * integers with the same bits, and "false" does the reverse. It does not affect other types. */
 #include "allocate.h"
 #include "error.h"
 #include "hdf5_reader.h"
@@ -20,7 +20,7 @@ struct attribute {
 struct packing {
     struct attribute scale, offset, fill, missing;
     stk_dtype stored; /* type of the stored values after _Unsigned */
-    bool computes;    /* false: the stored numbers are the values */
+    bool computes;    /* false: the stored numbers are delivered unchanged */
 };
 
 struct spare {
@@ -38,7 +38,7 @@ struct cf {
 
 /* ---- attributes ---- */
 
-/* Returns true if the attribute was read without the library, or is missing. */
+/* Returns true if the attribute was read without the library, or is known to be missing. */
 static bool parse_attribute(const stki_hdf5_dataset *d, const char *name, stki_hdf5_attribute *out)
 {
     return stki_hdf5_file_parsed(d->home) &&
@@ -171,7 +171,7 @@ static stk_status read_sign(const stki_hdf5_dataset *d, stk_dtype *stored, stk_e
     return STK_OK;
 }
 
-/* Reinterprets the bits in the type `to`, which has the other sign. */
+/* Reinterprets the bits of a fill value in the type `to`, which has the opposite signedness. */
 static void take_sign(struct attribute *fill, stk_dtype from, stk_dtype to)
 {
     const double all = ldexp(1, 8 * (int)stk_dtype_size(to));
@@ -342,7 +342,7 @@ static void cf_destroy(stki_reader *base)
 static const stki_reader_ops cf_ops = {
     .format = "hdf5", .read = cf_read, .will_need = cf_will_need, .destroy = cf_destroy};
 
-/* If nothing is computed, the samples are those of the inner reader with another dtype. */
+/* If nothing is computed, the samples are those of the inner reader, with another dtype. */
 static stk_status signed_read(const stki_reader *base, int64_t index, const stki_want *want, stki_scratch *scratch,
                               stk_tensor *out, stk_error *err)
 {

@@ -2,8 +2,8 @@
  *
  * Samples in one chunk: chunks span all axes except that of the samples, so no sample crosses a chunk boundary. A
  * sample is a view of the mapping if the chunk is stored unfiltered, otherwise of the decoded chunk in the cache, which
- * it keeps alive. Chunks that contain a single sample are decoded into the worker's memory, because no other sample
- * needs them.
+ * it keeps alive. A chunk that contains a single sample is decoded into the worker's memory, because no other sample
+ * needs it.
  *
  * Samples in several chunks: a sample is gathered from its chunks into the worker's memory.
  *
@@ -25,13 +25,13 @@ struct chunked {
     stki_hdf5_chunks *chunks;
     stki_hdf5_samples samples;
     stki_hdf5_written written;
-    stk_tensor sample; /* a sample without its address */
+    stk_tensor sample; /* describes every sample, except for its address */
     int64_t span;      /* in one chunk: bytes spanned by a sample */
     int64_t uses;      /* samples per chunk */
-    bool cached;       /* decoded chunks go through the cache */
-    char *fill;        /* in one chunk: `span` bytes of a sample that was never written */
+    bool cached;       /* chunks are decoded into the cache */
+    char *fill;        /* in one chunk: `span` bytes of fill values, for samples that were never written */
     char *note;
-    const void **unit_base; /* in one chunk, all mapped: address of each chunk */
+    const void **unit_base; /* in one chunk, if all chunks are mapped: address of each chunk */
 };
 
 static const struct chunked *chunked_of(const stki_reader *base)
@@ -192,7 +192,7 @@ static const stki_hdf5_chunk *band_of(const struct chunked *r, int64_t index, in
     return stki_hdf5_table_find(&r->chunks->table, number);
 }
 
-/* Of the chunks that a sample spans, only the first is announced. */
+/* Of the chunks that a sample spans, only the first one is prefetched. */
 static void chunked_will_need(const stki_reader *base, const int64_t *indices, int64_t count)
 {
     const struct chunked *r = chunked_of(base);
@@ -213,7 +213,7 @@ static void chunked_will_need(const stki_reader *base, const int64_t *indices, i
     }
 }
 
-/* Returns no ranges for samples along another axis than 0, unless there is only one chunk. */
+/* Returns no ranges for samples along an axis other than 0, unless there is only one chunk. */
 static int chunked_place(const stki_reader *base, int64_t index, stki_range *out)
 {
     const struct chunked *r = chunked_of(base);
@@ -298,7 +298,7 @@ static bool fits_in_one(const struct chunked *r)
     return r->samples.length[axis] <= r->samples.step && grid->chunk[axis] % r->samples.step == 0;
 }
 
-/* Sets the chunk strides and creates the fill sample. */
+/* Sets the strides to those of a chunk and creates a sample of fill values. */
 static stk_status describe_in_one(struct chunked *r, const stki_hdf5_dataset *d, stk_error *err)
 {
     const stki_hdf5_chunks *c = r->chunks;
@@ -323,8 +323,8 @@ static stk_status describe_in_one(struct chunked *r, const stki_hdf5_dataset *d,
     return STK_OK;
 }
 
-/* Checks whether all stored chunks are views of the mapping. If none is missing either, sets the addresses of the fast
- * path. */
+/* Checks whether all stored chunks are views of the mapping. If, in addition, no chunk is missing, sets the addresses
+ * for the fast path. */
 static stk_status find_addresses(struct chunked *r, bool one, bool *mapped, stk_error *err)
 {
     const stki_hdf5_chunks *c = r->chunks;

@@ -163,7 +163,7 @@ static void fill_with(char *to, const void *item, int64_t item_bytes, int64_t co
     if (count == 0)
         return;
     memcpy(to, item, (size_t)item_bytes);
-    for (; done < bytes; done *= 2) /* copies the part that has been filled so far */
+    for (; done < bytes; done *= 2) /* copies what has been filled so far */
         memcpy(to + done, to, (size_t)(done < bytes - done ? done : bytes - done));
 }
 
@@ -215,7 +215,7 @@ static stk_status load(const stki_hdf5_chunks *c, int64_t number, void *to, void
     if (status == STK_OK && !stki_file_known_changed(c->file))
         return STK_OK;
     changed = stki_file_intact_in(c->file, &(stki_range){chunk->address, chunk->bytes}, 1, -1, err);
-    return changed != STK_OK ? changed : status; /* the changed file is the cause */
+    return changed != STK_OK ? changed : status; /* a change of the file is reported as the cause */
 }
 
 stk_status stki_hdf5_chunks_load(const stki_hdf5_chunks *c, int64_t number, void *to, void *room, stk_error *err)
@@ -258,12 +258,12 @@ struct box {
     const stki_hdf5_chunks *chunks;
     const int64_t *start, *length;
     int64_t strides[STK_MAX_DIMS];                                     /* strides of the result */
-    int64_t first[STK_MAX_DIMS], last[STK_MAX_DIMS], at[STK_MAX_DIMS]; /* range of chunks along each axis */
+    int64_t first[STK_MAX_DIMS], last[STK_MAX_DIMS], at[STK_MAX_DIMS]; /* chunks along each axis; current chunk */
     char *to;
 };
 
-/* Copies the intersection of the box with one chunk. Items are copied as bytes along an additional axis. `strides`
- * belong to the source and are 0 for a fill value. */
+/* Copies the intersection of the box with one chunk. Items whose size is not that of a dtype are copied as bytes along
+ * an additional axis. `strides` are those of `from`; they are 0 for a fill value. */
 static void copy_part(const struct box *b, const char *from, const int64_t *strides)
 {
     const stki_hdf5_grid *grid = &b->chunks->grid;
@@ -300,7 +300,7 @@ static int64_t chunk_number(const struct box *b)
     return number;
 }
 
-/* Returns how often one pass over the data set reads from a chunk. */
+/* Returns the number of times that one pass over the data set reads from a chunk. */
 static int64_t uses_of(const struct box *b)
 {
     int64_t uses = 1;
@@ -341,7 +341,8 @@ static stk_status read_part(const struct box *b, bool cached, char *scratch, stk
     return STK_OK;
 }
 
-/* Fills a box that spans more chunks than are stored, and then reads the stored chunks inside. */
+/* Reads a box that spans more chunks than are stored: writes fill values everywhere, then reads the stored chunks
+ * inside. */
 static stk_status read_stored(struct box *b, int64_t items, bool cached, char *scratch, stk_error *err)
 {
     const stki_hdf5_chunks *c = b->chunks;

@@ -1,8 +1,8 @@
 /* hdf5_container.c: an HDF5 file as a container of its data sets. A requested name is resolved along links
  * (hdf5_path.h), so any path to a data set works. Without a name, all data sets are listed.
  *
- * Contiguous data becomes an array on the mapped file; a data set that was never written, one fill value with strides
- * of 0; compact, virtual and external data, an array in memory. Chunked data has its own reader. */
+ * Contiguous data becomes an array in the mapped file. A data set that was never written becomes one fill value with
+ * strides of 0. Compact, virtual and external data becomes an array in memory. Chunked data has its own reader. */
 #include "hdf5_container.h"
 #include "allocate.h"
 #include "checked.h"
@@ -16,7 +16,7 @@
 
 static const stki_reader_opts no_opts;
 
-/* Number of containers that keep their file open; others open it for each call. */
+/* Maximum number of containers that keep their file open; others open it for each call. */
 enum { MOST_OPEN = 64 };
 static stki_counter open_files;
 
@@ -188,7 +188,7 @@ static stk_status describe(struct hdf5 *h, const stki_hdf5_dataset *d, const cha
 
 static stk_status add_named(struct hdf5 *h, const char *name, const char *alias_of, bool fields_too, stk_error *err);
 
-/* The fields of a compound type, each of which is a member: /table["x"]. */
+/* The fields of a compound type. Each of them becomes a member, such as /table["x"]. */
 struct fields {
     struct hdf5 *h;
     const char *name;
@@ -371,14 +371,14 @@ bool stki_hdf5_matches(const char *head, int64_t length)
     return stki_hdf5_find_signature(&bytes, &at, NULL) == STK_OK;
 }
 
-/* Describes the library in use, for programs that also use it in this process. */
+/* Describes the HDF5 library in use, for programs that also use it in this process. */
 static json_t *library_details(void)
 {
     return json_pack("{s:s, s:b}", "libhdf5", stki_hdf5_version(), "thread_safe", stki_hdf5_thread_safe());
 }
 
-/* Adds the requested data set, by any path that leads to it. If there is none, adds all data sets, so that the error
- * can list them. */
+/* Adds the requested data set, which may be named by any path that leads to it. If it does not exist, adds all data
+ * sets, so that the error can list them. */
 static stk_status add_members(struct hdf5 *h, const stki_reader_opts *opts, stk_error *err)
 {
     stk_status status;

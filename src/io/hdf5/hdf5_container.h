@@ -1,4 +1,4 @@
-/* hdf5_container.h: HDF5 files as containers; the interface for the table of formats. */
+/* hdf5_container.h: HDF5 files as containers, for the table of formats. */
 #ifndef STKI_HDF5_CONTAINER_H
 #define STKI_HDF5_CONTAINER_H
 

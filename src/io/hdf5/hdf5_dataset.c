@@ -138,7 +138,7 @@ static stk_status read_filters(stki_hdf5_dataset *d, hid_t plist, stk_error *err
     return STK_OK;
 }
 
-/* Finds filters that neither stoker nor the library can decode. The query may load a plugin if that is allowed. */
+/* Finds filters that neither stoker nor the library can decode. The query may load a plugin, if plugins are allowed. */
 static void check_filters(stki_hdf5_dataset *d)
 {
     if (stki_hdf5_pipeline_known(&d->pipeline) && !d->odd_edges && !d->live && d->type.raw)
@@ -316,7 +316,7 @@ static stk_status open_dataset(stki_hdf5_dataset *d, stk_error *err)
 
 stk_status stki_hdf5_dataset_need(const stki_hdf5_dataset *dataset, stk_error *err)
 {
-    stki_hdf5_dataset *d = (stki_hdf5_dataset *)(uintptr_t)dataset; /* open objects are changed under the lock */
+    stki_hdf5_dataset *d = (stki_hdf5_dataset *)(uintptr_t)dataset; /* open handles are changed under the lock */
     stki_hdf5_object object = {d->home, d->header, -1};
     hid_t type;
     stk_status status = STK_OK;
@@ -399,7 +399,7 @@ void stki_hdf5_dataset_release(stki_hdf5_dataset *d)
 
 /* ---- fields ---- */
 
-/* Copies of the names, NULL-terminated; NULL: not a compound type, or out of memory. */
+/* Returns a NULL-terminated list of copies of the names; NULL: not a compound type, or out of memory. */
 static char **field_names(stki_hdf5_file *file, const char *name)
 {
     stki_hdf5_object object;

@@ -1,6 +1,6 @@
 /* hdf5_dataset.h: one data set. Its description is read from the file (hdf5_describe.c) or, if that is not supported,
- * through the library. Any box of it can be read through the library, which always works but is slow: one lock, one
- * chunk at a time. Reference-counted; thread-safe. */
+ * through the library. Any box of it can be read through the library, which always works but is slow, because it uses
+ * one lock and decodes one chunk at a time. Reference-counted; thread-safe. */
 #ifndef STKI_HDF5_DATASET_H
 #define STKI_HDF5_DATASET_H
 
@@ -32,16 +32,16 @@ typedef struct stki_hdf5_dataset {
     char *field;           /* selected field of a compound type; NULL: whole elements */
     hid_t id, memory_type; /* -1: not opened by the library; set by stki_hdf5_dataset_need */
     stki_hdf5_type type;
-    int rank; /* axes of the data set; those of an array type follow */
+    int rank; /* number of axes of the data set; the axes of an array type follow them */
     int ndim;
-    int64_t shape[STK_MAX_DIMS]; /* of all ndim axes */
+    int64_t shape[STK_MAX_DIMS]; /* sizes of all ndim axes */
     enum stki_hdf5_layout_kind layout;
     int64_t offset;                /* contiguous: offset of the data in the file; -1: never written */
     stki_hdf5_grid grid;           /* chunked: over the axes of the data set, with items of type.bytes */
     stki_hdf5_pipeline pipeline;   /* chunked */
     bool odd_edges;                /* chunks at the edge are stored without filters */
     bool live;                     /* another process may write to it */
-    uint64_t header;               /* address of its object header */
+    uint64_t header;               /* address of the data set's object header */
     void *compact;                 /* elements stored in the object header; or NULL */
     void *fill;                    /* fill value of type.bytes bytes */
     char filter_missing[96];       /* name of a filter that cannot be decoded; "": none */
@@ -51,9 +51,10 @@ typedef struct stki_hdf5_dataset {
 } stki_hdf5_dataset;
 
 /* A name may end in ["FIELD"] for a compound type. STK_E_NOT_FOUND: no such object, or a dangling link.
- * STK_E_UNSUPPORTED: a group, a type without dtype, a null data space. */
+ * STK_E_UNSUPPORTED: a group, a type that has no dtype, or a null dataspace. */
 stk_status stki_hdf5_dataset_open(stki_hdf5_file *file, const char *name, stki_hdf5_dataset **out, stk_error *err);
-/* Calls `found`, without the lock, with the name of each field of a data set of compound type; not for other types. */
+/* Calls `found`, without holding the lock, with the name of each field of a data set of compound type. Does nothing for
+ * other types. */
 stk_status stki_hdf5_dataset_fields(stki_hdf5_file *file, const char *name,
                                     stk_status (*found)(void *context, const char *field, stk_error *err),
                                     void *context, stk_error *err);
