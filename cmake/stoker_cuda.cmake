@@ -2,8 +2,9 @@
 # device. The runtime is linked statically and loads the driver when a cuda device is requested, so a library built with CUDA
 # also works on machines without a driver.
 #
-# Kernels (src/gpu/*.cu) are compiled by plain nvcc commands instead of CMake's language CUDA: this takes no time at configure
-# time, the C compiler remains the linker, and the sanitizers and warnings of the C files do not apply to nvcc's own code.
+# Kernels (src/gpu/*.cu) are compiled by plain nvcc commands instead of CMake's CUDA language: this takes no time at
+# configure time, the C compiler remains the linker, and the sanitizers and warnings of the C files do not apply to
+# nvcc's own code.
 set(STOKER_CUDA AUTO CACHE STRING "The CUDA device: AUTO (if the toolkit is found), ON (required), OFF")
 set_property(CACHE STOKER_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(STOKER_CUDA_ARCHITECTURES "" CACHE STRING "GPUs to compile kernels for, e.g. 75;90; the newest also as PTX, for later ones. \

@@ -35,10 +35,11 @@ if(STOKER_SANITIZE)
   endif()
 endif()
 
-# stoker_folder(NAME USES...): makes one folder of src/ an object library. Its include path has the public headers, its own
-# headers and those of the folders that it may use, so a wrong #include does not compile. -iquote prevents conflicts of our file
-# names with <system> headers. Files whose path matches STOKER_LEFT_OUT are not part of this build. The calls, from the bottom
-# up, are the only list of folders; tests read a copy, folders.txt in the build folder.
+# stoker_folder(NAME USES...): builds one folder of src/ as an object library. Its include path has the public headers,
+# its own headers and those of the folders that it may use, so a wrong #include does not compile. -iquote prevents
+# conflicts of our file names with <system> headers. Files whose path matches STOKER_LEFT_OUT are not part of this
+# build. The calls, from the bottom up, are the only list of folders; tests read a copy, folders.txt in the build
+# folder.
 file(WRITE ${PROJECT_BINARY_DIR}/folders.txt "")
 function(stoker_folder folder)
   string(REPLACE ";" " " line "${folder};${ARGN}")

@@ -1,5 +1,6 @@
 /* bench.c: loadbench inside the extension module, and Python iterables as its source. The GIL is handled as in a
- * training loop: the iterable may release it while it makes or waits for a batch, and it is released during a step. */
+ * training loop: the iterable may release it while it produces or waits for a batch, and it is released during a
+ * step. */
 #include "core.h"
 #include "error.h"
 #include "loadbench_machine.h"

@@ -7,7 +7,7 @@
  * batch.c      stoker._core.Batch
  * tensor.c     stoker._core.Tensor: attributes, the buffer protocol
  * dlpack.c     DLPack, both versions
- * bench.c      loadbench, also of Python iterables
+ * bench.c      loadbench, which can also measure Python iterables
  * streams.c    streams of other libraries, wrapped in stoker's handles
  * calls.c      custom transforms in Python
  * prep.c       preparation jobs

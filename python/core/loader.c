@@ -235,7 +235,7 @@ static PyObject *cancel(PyObject *object, PyObject *unused)
 
 /* ---- next ---- */
 
-/* Whether the caller holds all slots, so that no batch can be made. */
+/* Whether the caller holds all slots, so that no batch can be produced. */
 static bool all_held(const core_loader *self, int64_t *slots)
 {
     stk_loader_stats stats = {.struct_size = sizeof stats};
@@ -434,7 +434,7 @@ typedef struct core_epoch {
     bool ended, any;
 } core_epoch;
 
-/* Goes to a saved position, or to a step of an epoch. */
+/* Moves to a saved position, or to a step of an epoch. */
 static PyObject *move(PyObject *object, const char *text, Py_ssize_t bytes, int64_t epoch, int64_t step)
 {
     core_loader *self = (core_loader *)object;

@@ -33,8 +33,8 @@ typedef struct stki_finish_pool_opts {
     int64_t max_rows;                /* maximum number of rows in a batch */
     stki_observer *const *observers; /* receive the original rows that did not fail; borrowed */
     int observer_count;
-    int threads;               /* number besides the calling thread; none are started if there is nothing to do */
-    int depth;                 /* batches in flight; 0: 3 */
+    int threads; /* number of threads in addition to the caller; none are started if there is nothing to do */
+    int depth;   /* batches in flight; 0: 3 */
     stki_finish_path *path_of; /* NULL: files are unknown */
     void *context;
 } stki_finish_pool_opts;

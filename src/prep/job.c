@@ -46,7 +46,8 @@ static const stki_option prep_rows[] = {
                 .effect = STKI_ON_NOTHING, .flags = STKI_PATH),
 };
 
-/* The loader options that are also options of `prep`. Weights are excluded, because they are for training. */
+/* The loader options that are also options of `prep`. Weights are excluded, because they are only useful for
+ * training. */
 enum { LOADER_ROWS = 32 };
 static stki_option loader_rows[LOADER_ROWS];
 static stki_option_table loader_table = {.section = "prep", .rows = loader_rows};

@@ -1,5 +1,5 @@
 /* job.h: a preparation job as written: its document, the option tables of `prep` and `output`, and the config of the
- * loader that makes its rows. No function here accesses data. */
+ * loader that produces its rows. No function here accesses data. */
 #ifndef STKI_JOB_H
 #define STKI_JOB_H
 
@@ -51,12 +51,12 @@ typedef struct stki_job {
 stk_status stki_job_read(const char *file, const char *text, const char *base_dir, const char *const *sets,
                          int set_count, stki_job *job, stk_error *err);
 void stki_job_fini(stki_job *job); /* a zeroed job is allowed */
-/* Creates the config of the loader that makes the rows. `edit` (may be NULL) may change its document before it is read.
- */
+/* Creates the config of the loader that produces the rows. `edit` (may be NULL) may change its document before it is
+ * read. */
 stk_status stki_job_loader(const stki_job *job,
                            stk_status (*edit)(void *context, stki_document *document, stk_error *err), void *context,
                            stki_loader_config **out, stk_error *err);
-/* Reads the job again with these assignments added to its own. */
+/* Reads the job again with these assignments in addition to its own. */
 stk_status stki_job_settle(stki_job *job, char *const *sets, int count, stk_error *err);
 /* Everything that determines the output's bytes, {"PATH": VALUE} (option_print.h), with paths as written: new JSON.
  * NULL: out of memory. */
@@ -64,7 +64,7 @@ json_t *stki_job_json(const stki_job *job);
 /* Describes the first difference, "prep.seed: 7 instead of 1"; false: equal. */
 bool stki_job_differs(const json_t *a, const json_t *b, char *text, int size);
 
-/* The sections of a job besides its data set, each followed by its subsections; NULL-terminated. */
+/* The sections of a job other than its data set, each followed by its subsections; NULL-terminated. */
 extern const stki_option_table *const stki_job_sections[];
 
 /* The map of a field in output.fields; NULL: there is none. */

@@ -347,7 +347,7 @@ static stk_status open_at_end(stki_outlet *outlet, bool restart, json_t **lines,
         return STK_OK;
     if (line && !restart && outlet->opts.job->format->resumes)
         return go_on(outlet, line, err);
-    if (json_array_size(*lines) > 0) { /* makes the shards again */
+    if (json_array_size(*lines) > 0) { /* starts the shards again */
         stk_status status = stki_journal_clear(outlet->journal, err);
 
         if (status != STK_OK)

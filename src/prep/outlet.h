@@ -1,5 +1,5 @@
 /* outlet.h: the destination of a run of rows: the sink of a shard (of consecutive shards, if these are limited in
- * bytes), its journal, and the thread that syncs written data while the next rows are made. */
+ * bytes), its journal, and the thread that syncs written data while the next rows are produced. */
 #ifndef STKI_OUTLET_H
 #define STKI_OUTLET_H
 

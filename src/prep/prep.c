@@ -1,5 +1,5 @@
 /* prep.c: the public functions of preparation jobs; see prep.h and prep_run.h. They run a job, or return its plan, an
- * estimate, its result or its config. A handle is for one thread at a time, except for `cancelled`. */
+ * estimate, its result or its config. A handle may be used by only one thread at a time, except for `cancelled`. */
 #include "allocate.h"
 #include "apart.h"
 #include "clock.h"
@@ -41,7 +41,7 @@ static void tick(void *context)
     (void)stki_prep_tick(context, false, NULL);
 }
 
-/* Opens everything except the work folder. The caller must call stki_prep_close in any case. */
+/* Opens everything except the work folder. The caller must call stki_prep_close even if this fails. */
 static stk_status open_run(stk_prep *prep, stki_prep_run *run, stk_error *err)
 {
     *run = begin_run(prep);

@@ -1,6 +1,6 @@
 /* prep_commit.c: the commit of a job. All files are on disk under temporary names. The planned renames are first
- * recorded in commit.json; from then on an interrupted job is not made again, only renamed. Files are renamed one by
- * one, and the manifest last, because it marks the data set as complete. */
+ * recorded in commit.json; from then on, an interrupted job is not redone: only its files are renamed. Files are
+ * renamed one by one, and the manifest last, because it marks the data set as complete. */
 #include "allocate.h"
 #include "error.h"
 #include "output.h"
@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- what was made ---- */
+/* ---- results of the units ---- */
 
 static stk_status collect_files(const stki_prep_run *run, json_t *files, stk_error *err)
 {

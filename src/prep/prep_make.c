@@ -1,6 +1,6 @@
-/* prep_make.c: makes the units of a job. Rows are taken from the loader, pushed to the pool that encodes them and
+/* prep_make.c: produces the units of a job. Rows are taken from the loader, pushed to the pool that encodes them and
  * passes them to the observers of statistics, and popped in order; the main thread then appends them while the next
- * rows are being made.
+ * rows are being produced.
  *
  * Several batches are in flight, even across the ends of pieces and units, so that no thread has to wait there. A queue
  * records the pushed runs of rows with their pieces. */
@@ -374,7 +374,7 @@ static stk_status push_rows(struct maker *m, struct pushed *p, stk_error *err)
                                  err);
 }
 
-/* Finds the next unit to make and the position at which to resume. False: none. */
+/* Finds the next unit to produce and the position at which to resume. False: none. */
 static stk_status next_unit(struct maker *m, bool *found, stk_error *err)
 {
     stki_prep_run *run = m->run;
@@ -440,7 +440,7 @@ static stk_status push(struct maker *m, stk_error *err)
     return push_rows(m, p, err);
 }
 
-/* Opens a unit before its first row is made, so that a process that must not make it fails immediately. */
+/* Opens a unit before its first row is produced, so that a process that must not write it fails immediately. */
 static stk_status push_opened(struct maker *m, stk_error *err)
 {
     stk_status status = m->count > 0 || m->open_unit >= 0 ? STK_OK : open_unit(m, m->unit, err);

@@ -1,6 +1,6 @@
-/* prep_name.c: only one job at a time makes the outputs of a NAME. Extensions and work folders may differ, but
- * manifest, statistics and list of failed samples are shared, and a job that finishes replaces the files listed in the
- * existing manifest. The lock is the file NAME.prep.lock next to the output:
+/* prep_name.c: ensures that only one job at a time writes the outputs of a NAME. Extensions and work folders may
+ * differ, but manifest, statistics and list of failed samples are shared, and a job that finishes replaces the files
+ * listed in the existing manifest. The lock is the file NAME.prep.lock next to the output:
  *
  *     locked exclusively   briefly, by a process that finds no other user: it writes the identity of its job
  *     locked shared        by every process (task) of that job, until it ends

@@ -11,7 +11,7 @@
 #include "token_split.h"
 #include <string.h>
 
-#define BATCH_BYTES (INT64_C(2) << 20) /* measured in rows of the largest size */
+#define BATCH_BYTES (INT64_C(2) << 20) /* assuming rows of the largest size */
 #define SLOTS_BYTES (INT64_C(24) << 20)
 enum { BATCH_MOST = 1024, SLOTS_LEAST = 6, SLOTS_MOST = 32 };
 
@@ -305,7 +305,7 @@ static void cut(stki_prep_run *run)
     const int64_t positions = stk_loader_samples(run->loader), shard_rows = job->output.shard_rows;
     const bool resumes = job->format->resumes;
 
-    if (shard_rows > 0 && !resumes) /* formats without marks make a shard again from the start */
+    if (shard_rows > 0 && !resumes) /* formats without marks redo an interrupted shard from its start */
         run->cuts = stki_cuts_of(positions, shard_rows, shard_rows);
     else
         run->cuts = stki_cuts_of(positions, piece_rows(run), shard_rows);

@@ -12,7 +12,8 @@
  *     prep.c          the public functions
  *
  * A unit is the part of a job that is made and recorded separately: the whole job, a shard, or (spooled) a piece. A
- * task makes a run of units. Any number of tasks can make any units at any time, each under the lock of the unit. */
+ * task produces a run of units. Any number of tasks can produce any units at any time, each while it holds the lock of
+ * the unit. */
 #ifndef STKI_PREP_RUN_H
 #define STKI_PREP_RUN_H
 
@@ -44,10 +45,10 @@ typedef struct stki_prep_field {
 
 typedef struct stki_inputs_seen stki_inputs_seen;
 
-/* The lock that keeps other jobs from making outputs of this NAME (prep_name.c). */
+/* The lock that prevents other jobs from writing outputs of this NAME (prep_name.c). */
 typedef struct stki_name_lock {
     char *path;
-    int fd;      /* -1: not taken */
+    int fd;      /* -1: not acquired */
     json_t *old; /* the manifest at the time of locking; null: none */
 } stki_name_lock;
 
@@ -129,7 +130,7 @@ stk_status stki_prep_space(const stki_prep_run *run, stk_error *err);
 /* The path NAME.ENDING next to the output. */
 char *stki_beside_output(const stki_job *job, const char *ending);
 /* Acquires NAME.prep.lock next to the output, which is shared by the processes of one job. STK_E_BUSY names it and a
- * process of the other job that holds it. The caller must call stki_name_release in any case. */
+ * process of the other job that holds it. The caller must call stki_name_release even if this fails. */
 stk_status stki_name_take(const stki_job *job, stki_name_lock *out, stk_error *err);
 /* Called before files are renamed. STK_E_BUSY: the lock was lost, or the manifest of that name has changed. */
 stk_status stki_name_check(const stki_name_lock *name, const stki_job *job, stk_error *err);
@@ -145,10 +146,10 @@ stk_status stki_work_open(stki_prep_run *run, stk_error *err);
 /* Checks without changing anything: STK_E_MISMATCH, or *found. */
 stk_status stki_work_look(stki_prep_run *run, bool *found, stk_error *err);
 void stki_work_close(stki_prep_run *run);
-/* Creates the work folder. STK_E_CONFIG: it contains the output or foreign files, which would be removed with it at the
- * end. */
+/* Creates the work folder. STK_E_CONFIG: it contains the output or unrelated files, which would be removed with it at
+ * the end. */
 stk_status stki_work_claim(const stki_job *job, stk_error *err);
-/* Removes the folder with its contents. STK_E_CONFIG: it contains foreign files, and nothing is removed. */
+/* Removes the folder with its contents. STK_E_CONFIG: it contains unrelated files, and nothing is removed. */
 stk_status stki_work_remove(const char *folder, stk_error *err);
 /* Paths inside the work folder; free with stki_free. NULL: out of memory. */
 char *stki_work_journal(const stki_prep_run *run, int64_t unit);
@@ -174,7 +175,7 @@ stk_status stki_prep_count_failed(const stki_prep_run *run, int64_t first, int64
 /* The units of this task. */
 void stki_prep_share(const stki_prep_run *run, int64_t *first, int64_t *end);
 
-/* prep_make.c: makes the missing units of [first, end). */
+/* prep_make.c: produces the missing units of [first, end). */
 stk_status stki_prep_make(stki_prep_run *run, int64_t first, int64_t end, stk_error *err);
 /* Maximum number of skipped samples of the job. */
 int64_t stki_prep_allowed(const stki_prep_run *run);
@@ -185,7 +186,7 @@ stk_status stki_prep_finish_pool(stki_prep_run *run, int depth, bool observed, s
 /* Sets the location of a batch's rows for each field; `sources` has room for all fields. */
 void stki_prep_sources(const stki_prep_run *run, const stki_run_of_rows *rows, stki_finish_source *sources);
 
-/* prep_sample.c: makes some rows for about `most_ns` and discards them. */
+/* prep_sample.c: produces rows for about `most_ns` and discards them. */
 stk_status stki_prep_sample(stki_prep_run *run, int64_t most_ns, stk_prep_estimate *out, stk_error *err);
 
 /* prep_join.c: joins all spooled pieces, which must exist, into the files. */
@@ -198,7 +199,7 @@ typedef struct stki_prep_totals {
 /* prep_progress.c: reports the phase STK_PREP_DONE, with the totals of the whole job. */
 void stki_prep_done(stki_prep_run *run, const stki_prep_totals *totals);
 void stki_prep_read_totals(const json_t *manifest, stki_prep_totals *out);
-/* Writes the manifest and renames the files. All units must have been made (and joined). */
+/* Writes the manifest and renames the files. All units must be complete (and joined). */
 stk_status stki_prep_commit(stki_prep_run *run, stki_prep_totals *out, stk_error *err);
 /* Finishes an interrupted commit. *found: there was one. Needs only the job's paths, not an open job. */
 stk_status stki_prep_finish_commit(const stki_job *job, const stki_name_lock *name, bool force, bool *found,

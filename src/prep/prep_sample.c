@@ -1,12 +1,12 @@
-/* prep_sample.c: estimates the time and output size of a job. Some batches at a few places of the job are made and
+/* prep_sample.c: estimates the time and output size of a job. Some batches at a few places of the job are produced and
  * encoded as in the real run, and discarded. The first batch of each place is a warm-up: its rows count towards the
  * size, but towards the time only if there are no others.
  *
  * The size comes from the sink (sink.h), with each row counted many times, so that the fixed part of a file becomes
  * negligible. If the format compresses, samples of each field are compressed to measure the ratio.
  *
- * Rows larger than LARGEST_ROW are not made, because they could take longer than the time given: the estimate then has
- * no sampled rows, and stk_prep_get_plan has the size. */
+ * Rows larger than LARGEST_ROW are not sampled, because they could take longer than the time given: the estimate then
+ * has no sampled rows, and stk_prep_get_plan has the size. */
 #include "allocate.h"
 #include "clock.h"
 #include "error.h"

@@ -9,8 +9,8 @@
  *     commit.json       the manifest and the planned renames: from now on, an interrupted job only has to be finished
  *
  * Unfinished output files are here too, or in OUTPUT.prep if prep.temporary is on another file system, because files
- * can only be renamed within one file system. The file `making` in it has the path of the work folder. Progress is read
- * from the journals and pieces. */
+ * can only be renamed within one file system. The file `making` in it contains the path of the work folder. Progress is
+ * read from the journals and pieces. */
 #include "allocate.h"
 #include "clock.h"
 #include "error.h"
@@ -60,8 +60,8 @@ static void adopt_mode(stki_prep_run *run, const json_t *found)
     json_object_set_new(run->identity, "mode", json_string("spooled"));
 }
 
-/* A job that failed at an unreadable sample may be resumed with on_error: skip, because nothing was skipped so far. Not
- * for formats without marks, whose files may depend on it. */
+/* A job that failed at an unreadable sample may be resumed with on_error: skip, because nothing has been skipped so
+ * far. Not for formats without marks, whose files may depend on it. */
 static void adopt_policy(stki_prep_run *run, json_t *found)
 {
     static const char key[] = "prep.on_error", *const jobs[] = {"job", "requested"};
@@ -78,7 +78,7 @@ static void adopt_policy(stki_prep_run *run, json_t *found)
 static stk_status compare(stki_prep_run *run, const char *path, stk_error *err)
 {
     char difference[256];
-    /* Parameters determined by a pass follow from the data, so the job is compared as requested. */
+    /* Parameters determined by a pass follow from the data, so the job is compared as it was before the pass. */
     const char *asked = run->job->requested ? "requested" : "job";
     json_t *found;
     bool differs;
@@ -205,7 +205,7 @@ stk_status stki_prep_check_target(const stki_prep_run *run, const char *path, st
     return STK_OK;
 }
 
-/* Whether the folder has the file that exists for the whole lifetime of a job's work folder. */
+/* Whether the folder contains the file that exists for the whole lifetime of a job's work folder. */
 static bool has_mark(const char *folder)
 {
     char *lock = stki_format("%s/lock", folder), *commit = stki_format("%s/commit.json", folder);
@@ -326,7 +326,8 @@ stk_status stki_work_remove(const char *folder, stk_error *err)
     return status == STK_OK ? stki_prep_remove_folder(folder, "lock", err) : status;
 }
 
-/* Claims the folder next to the output for a job whose work folder is elsewhere. It must not contain foreign files. */
+/* Claims the folder next to the output for a job whose work folder is elsewhere. It must not contain unrelated
+ * files. */
 static stk_status claim_making(const stki_prep_run *run, stk_error *err)
 {
     char *work = stki_name_of_work(run->job), *other = work_of_making(run->making),

@@ -1,5 +1,5 @@
-/* row_feed.h: delivers the rows of a job, in the order of their positions, from the loader's batches. It starts at any
- * position, and the caller chooses where blocks end. Not thread-safe. */
+/* row_feed.h: delivers the rows of a job, in the order of their positions, from the loader's batches. It can start at
+ * any position, and the caller determines where each run of rows ends. Not thread-safe. */
 #ifndef STKI_ROW_FEED_H
 #define STKI_ROW_FEED_H
 
@@ -20,7 +20,7 @@ typedef struct stki_skipped_list {
 
 void stki_skipped_fini(stki_skipped_list *list);
 
-/* A batch in use by blocks. */
+/* A batch and the number of runs of rows that use it. */
 typedef struct stki_held {
     stk_batch *batch;
     int uses;

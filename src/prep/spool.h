@@ -29,7 +29,7 @@ void stki_spool_abort(stki_spool_writer *spool); /* NULL is allowed */
 
 typedef struct stki_spool stki_spool;
 
-/* The metadata of the piece: new JSON. STK_E_NOT_FOUND: not made yet. STK_E_TRUNCATED, STK_E_CORRUPT. */
+/* The metadata of the piece: new JSON. STK_E_NOT_FOUND: not written yet. STK_E_TRUNCATED, STK_E_CORRUPT. */
 stk_status stki_spool_known(const char *path, json_t **out, stk_error *err);
 /* Opens a piece and checks the checksum of the whole file. */
 stk_status stki_spool_open(const char *path, int field_count, stki_spool **out, stk_error *err);

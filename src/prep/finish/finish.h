@@ -7,7 +7,7 @@
 #include "document.h"
 #include "sink.h"
 
-/* A row as made by the loader; borrowed. */
+/* A row as produced by the loader; borrowed. */
 typedef struct stki_row {
     const void *bytes; /* C order */
     int64_t size;
@@ -75,8 +75,8 @@ bool stki_finish_about(const stki_option_table *table, FILE *to);
 /* STK_E_CONFIG for unsuitable rows, located at the field's options (NULL: "output.fields.NAME: "). */
 stk_status stki_finish_refuse(stk_error *err, const stki_node *options, const stki_sink_field *in, const char *format,
                               ...) STK_PRINTF(4, 5);
-/* STK_E_CONFIG: the rows are not images of u8 (or u16, if `deep`), height x width (x 1 or 3 channels). `encode` is for
- * the message. */
+/* STK_E_CONFIG: the rows are not images of u8 (or u16, if `deep`), height x width (x 1 or 3 channels). `encode` is used
+ * in the message. */
 stk_status stki_finish_takes_pixels(const stki_node *options, const stki_sink_field *in, const char *encode, bool deep,
                                     stk_error *err);
 /* Describes the result of encoding such rows: images. */

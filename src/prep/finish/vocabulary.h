@@ -67,7 +67,7 @@ typedef struct stki_vocabulary {
  * a vocab.json with its list of merges in `merges`. STK_E_CORRUPT, STK_E_UNSUPPORTED, STK_E_LIMIT have file and line or
  * key. */
 stk_status stki_vocabulary_open(const char *path, const char *merges, stki_vocabulary **out, stk_error *err);
-/* The same for files in memory; `path` is for messages; `merges` may be NULL. */
+/* The same for files in memory; `path` is used in messages; `merges` may be NULL. */
 stk_status stki_vocabulary_read(const char *path, const char *text, int64_t length, const char *merges,
                                 int64_t merges_length, stki_vocabulary **out, stk_error *err);
 /* The vocabulary in which each byte is a token, 0 to 255, and nothing is merged. */

@@ -1,5 +1,5 @@
-/* sink.h: the interface between a preparation job and the formats it writes. A sink takes rows in order and makes one
- * data set from them: one file, or one per field. Each format implements the table; sinks.c lists the formats.
+/* sink.h: the interface between a preparation job and the formats it writes. A sink receives rows in order and writes
+ * one data set from them: one file, or one per field. Each format implements the table; sinks.c lists the formats.
  *
  *     open ─→ append … append ─→ mark ─→ append … ─→ mark ─→ finish ─→ files ─→ destroy       one thread
  *                                  └──→ sync … sync …                                          another thread,
@@ -77,7 +77,7 @@ typedef struct stki_sink_size {
     int64_t fixed; /* fixed part, which depends only on the fields and is computed once by `measure`; 0: not yet */
 } stki_sink_size;
 
-/* A file made by a sink. Both strings live as long as the sink. Additional files in the folder, which are needed by
+/* A file written by a sink. Both strings live as long as the sink. Additional files in the folder, which are needed by
  * marks until the sink is finished, have other names (NAME.sizes, NAME.lengths) and are removed with the folder. */
 typedef struct stki_sink_file {
     const char *temporary, *final;

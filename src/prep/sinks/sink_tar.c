@@ -282,7 +282,7 @@ static stk_status npy_form(const stki_sink_opts *opts, const stki_sink_field *fi
                               shape + 1, field->alias, err);
 }
 
-/* Without the NUL at the end of JSON texts from FFCV. */
+/* Returns the size of a value without the NUL that ends JSON texts from FFCV. */
 static int64_t bytes_of(const stki_sink_value *v, const char *extension)
 {
     const bool nul =

@@ -1,5 +1,5 @@
-/* observe.h: observers of rows, which compute statistics of a field. An observer gets a field's rows as made by the
- * loader, before encoding. Rows are divided into blocks, by position only. Each block is processed by one thread
+/* observe.h: observers of rows, which compute statistics of a field. An observer receives a field's rows as produced by
+ * the loader, before encoding. Rows are divided into blocks, by position only. Each block is processed by one thread
  * from its first row to its last, and the results of blocks are merged in the order of positions. The result is
  * therefore bit-identical for any number of threads, tasks and interruptions. */
 #ifndef STKI_OBSERVE_H

@@ -4,8 +4,8 @@
  * stki_tally_block. Everything else is independent of the order: counts, and sums without rounding (exact_sum.h).
  *
  * Inside a block the elements of a channel, row after row in C order, are divided into runs of STKI_RUN. Floats and
- * integers of 8 and 16 bits are counted by value; their moments are computed from the counts at the end. A tally is for
- * one thread at a time; a form is immutable. */
+ * integers of 8 and 16 bits are counted by value; their moments are computed from the counts at the end. A tally may be
+ * used by only one thread at a time; a form is immutable. */
 #ifndef STKI_STATS_TALLY_H
 #define STKI_STATS_TALLY_H
 
