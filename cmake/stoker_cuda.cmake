@@ -103,10 +103,10 @@ if(STOKER_CUDA_VERSION VERSION_GREATER_EQUAL 13) # the drivers it requires suppo
   list(APPEND stoker_nvcc_flags --compress-mode=size)
 endif()
 
-# nvcc's launch code stores a kernel's handle in a static variable. Thread-safe initialization of such variables needs the C++
-# library, which nothing else here uses. On x86-64, stores are not reordered, so plain initialization is safe: the handle is
-# stored before the flag that it is initialized, and two threads that initialize it store the same value. On other processors,
-# the C++ library is linked.
+# nvcc's launch code stores a kernel's handle in a static variable. Thread-safe initialization of such variables needs
+# the C++ library, which nothing else here uses. On x86-64, stores are not reordered, so plain initialization is safe:
+# the handle is stored before the flag that marks it as initialized, and two threads that initialize it store the same
+# value. On other processors, the C++ library is linked.
 set(stoker_cuda_runtime CUDA::cudart_static)
 set(stoker_nvcc_guards -fno-threadsafe-statics)
 if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")

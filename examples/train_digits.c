@@ -2,9 +2,9 @@
  * digits.
  *     train_digits tests/data/digits_images.npy tests/data/digits_labels.npy [WORKERS]
  *
- * What is new: options in C structs instead of a config file, two fields, a subset by `indices` (every fifth sample is
- * held out), and several epochs in one loop. Batches depend only on data, options and seed, so the printed numbers are
- * bit-identical for any number of workers.
+ * New in this example: options in C structs instead of a config file, two fields, a subset by `indices` (every fifth
+ * sample is held out), and several epochs in one loop. Batches depend only on data, options and seed, so the printed
+ * numbers are bit-identical for any number of workers.
  */
 #include <math.h>
 #include <stdio.h>

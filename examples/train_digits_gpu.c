@@ -1,10 +1,10 @@
 /* train_digits_gpu.c: trains a network with one hidden layer on a device. Batches are copied to the device's memory
- * ahead of time, and all other tensors are there too.
+ * ahead of time, and all other tensors are also on the device.
  *     train_digits_gpu DEVICE tests/data/digits_images.npy tests/data/digits_labels.npy
  *
- * What is new: a loader that delivers on a device ("cuda:0", or "host", which works anywhere), a stream in which the
- * complete step is queued without waiting (next_on, release_on), arithmetic on tensors into buffers that are allocated
- * once, and memory statistics of the device.
+ * New in this example: a loader that delivers on a device ("cuda:0", or "host", which works anywhere), a stream in
+ * which the complete step is queued without waiting (next_on, release_on), arithmetic on tensors into buffers that are
+ * allocated once, and memory statistics of the device.
  *
  * Matrix products on a GPU use cuBLAS if it was found (CMakeLists.txt); otherwise, and on the host device, they use the
  * library's own kernels. The loop waits for the device once per epoch, to print the loss.

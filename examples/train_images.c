@@ -2,8 +2,8 @@
  * the classes of the field "label".
  *     train_images CONFIG.yaml CLASSES [EPOCHS]
  *
- * What is new: everything about the data is in the config (docs/guides/imagenet.md creates one), and the program gets
- * the number of values per row from the batch.
+ * New in this example: everything about the data is in the config (docs/guides/imagenet.md creates one), and the
+ * program gets the number of values per row from the batch.
  */
 #include <math.h>
 #include <stdio.h>

@@ -103,7 +103,8 @@ static bool describe(const core_tensor *self, bool versioned, stk_dlpack_tensor 
     const int64_t size = stk_dtype_size(tensor->dtype);
     stki_dlpack_type type;
 
-    /* Version 0.6 has neither bool nor 8-bit floats, but consumers of unversioned capsules know the number of bool. */
+    /* Version 0.6 has neither bool nor 8-bit floats, but consumers of unversioned capsules accept the type code of
+     * bool. */
     if (!stki_dlpack_type_of(tensor->dtype, versioned || tensor->dtype == STK_BOOL, &type)) {
         PyErr_Format(PyExc_BufferError,
                      "%s: DLPack before version 1 has no such dtype; use a consumer that passes max_version=(1, 1)",

@@ -3,9 +3,9 @@
  *
  * The caller fills a slot. Any number of workers encode its rows, each in its own memory; one of them completes the
  * slot, observers process it, and the caller takes it. A row's value is borrowed from the batch, or appended by its
- * encoder to the memory that its worker has for this slot. That memory moves when it grows, so a value stores an
- * offset, and gets its address when all rows have been encoded. The memory is reused for later batches and stops
- * growing after the largest rows. Failed rows take no memory. */
+ * encoder to the memory that its worker has for this slot. That memory moves when it grows, so a value is stored as an
+ * offset, which is converted to an address when all rows have been encoded. The memory is reused for later batches and
+ * stops growing after the largest rows. Failed rows take no memory. */
 #include "finish_pool.h"
 #include "allocate.h"
 #include "checked.h"

@@ -326,8 +326,8 @@ static void note_complete(stk_prep *prep)
     prep->result.complete = true;
 }
 
-/* Checks whether the existing statistics are those of this job and of the current data, so that nothing needs to be
- * done. */
+/* Checks whether the existing statistics are those of this job and of the current data, in which case nothing needs to
+ * be done. */
 static stk_status look_for_statistics(stk_prep *prep, bool *made, stk_error *err)
 {
     stki_prep_run run = begin_run(prep);
@@ -455,7 +455,8 @@ static bool outputs_stand(const stk_prep *prep)
     return stand;
 }
 
-/* Checks whether the output of this job exists and was made from the current data, so that nothing needs to be done. */
+/* Checks whether the output of this job exists and was made from the current data, in which case nothing needs to be
+ * done. */
 static stk_status look_for_output(stk_prep *prep, bool *made, stki_prep_totals *out, stk_error *err)
 {
     stki_prep_run run = {.lock = -1};

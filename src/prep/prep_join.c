@@ -68,8 +68,8 @@ stk_status stki_prep_join(stki_prep_run *run, stk_error *err)
     char *journal = stki_work_file(run, "join.journal");
     stki_outlet *outlet = NULL;
     json_t *lines = NULL;
-    /* Formats that can resume get the same arguments as when they are written without pieces, so that the bytes are the
-     * same. */
+    /* Formats that can resume get the same arguments as when they are written without pieces, so that the output is
+     * byte-identical. */
     const bool goes_on = run->job->format->resumes;
     int64_t rows;
     stk_error cause;

@@ -2,7 +2,7 @@
  * passes them to the observers of statistics, and popped in order; the main thread then appends them while the next
  * rows are being produced.
  *
- * Several batches are in flight, even across the ends of pieces and units, so that no thread has to wait there. A queue
+ * Several batches are in flight, even across the ends of pieces and units, so that threads remain busy there. A queue
  * records the pushed runs of rows with their pieces. */
 #include "allocate.h"
 #include "clock.h"

@@ -11,7 +11,7 @@
  *     prep_commit.c   manifest, final names
  *     prep.c          the public functions
  *
- * A unit is the part of a job that is made and recorded separately: the whole job, a shard, or (spooled) a piece. A
+ * A unit is the part of a job that is produced and recorded separately: the whole job, a shard, or (spooled) a piece. A
  * task produces a run of units. Any number of tasks can produce any units at any time, each while it holds the lock of
  * the unit. */
 #ifndef STKI_PREP_RUN_H
@@ -180,7 +180,7 @@ stk_status stki_prep_make(stki_prep_run *run, int64_t first, int64_t end, stk_er
 /* Maximum number of skipped samples of the job. */
 int64_t stki_prep_allowed(const stki_prep_run *run);
 /* Creates the pool that encodes the job's rows, `depth` batches at a time, and with `observed` passes them to the job's
- * observers. path_of gets the run; NULL: messages do not name files. */
+ * observers. path_of receives the run; NULL: messages do not name files. */
 stk_status stki_prep_finish_pool(stki_prep_run *run, int depth, bool observed, stki_finish_path *path_of,
                                  stki_finish_pool **out, stk_error *err);
 /* Sets the location of a batch's rows for each field; `sources` has room for all fields. */

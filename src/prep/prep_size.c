@@ -27,7 +27,8 @@ enum {
 
 /* ---- rows ---- */
 
-/* The approximate mean size of a field's rows; if it varies, from samples spread over the data set. */
+/* The approximate mean size of a field's rows; if their size varies, it is estimated from samples spread over the data
+ * set. */
 static int64_t mean_bytes(const stki_field *field, const stki_field_plan *plan)
 {
     const int64_t count = stki_field_count(field) - field->ahead, step = count > SAMPLED ? count / SAMPLED : 1;

@@ -1,4 +1,4 @@
-/* spool.h: the rows of one piece in a separate file, for formats that are written at once and for jobs with several
+/* spool.h: the rows of one piece in a separate file, for formats that are written in one pass and for jobs with several
  * tasks. Little-endian:
  *
  *     "STKROWS1"

@@ -3,8 +3,8 @@
  *
  * There are two kinds of merge rules:
  *
- *     by bytes   (.tiktoken) two adjacent parts are joined if their bytes form a token; the lowest id first
- *     by pairs   (merges.txt, tokenizer.json) two adjacent tokens are joined if their pair is listed; in the order of
+ *     by bytes   (.tiktoken) two adjacent parts are merged if their bytes form a token, the lowest id first
+ *     by pairs   (merges.txt, tokenizer.json) two adjacent tokens are merged if their pair is listed, in the order of
  *                the list
  */
 #ifndef STKI_VOCABULARY_H

@@ -130,7 +130,7 @@ stk_status stki_field_arrays_begin(stki_field_arrays *arrays, stki_field_array_p
     return status;
 }
 
-/* Rows borrowed from the loader are contiguous, so a batch is appended at once. */
+/* Rows borrowed from the loader are contiguous, so a batch is appended with one call. */
 static stk_status append_bytes(const struct target *to, int index, const stki_sink_value *v, int64_t rows, int step,
                                stk_error *err)
 {

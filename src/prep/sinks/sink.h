@@ -77,8 +77,9 @@ typedef struct stki_sink_size {
     int64_t fixed; /* fixed part, which depends only on the fields and is computed once by `measure`; 0: not yet */
 } stki_sink_size;
 
-/* A file written by a sink. Both strings live as long as the sink. Additional files in the folder, which are needed by
- * marks until the sink is finished, have other names (NAME.sizes, NAME.lengths) and are removed with the folder. */
+/* A file written by a sink. Both strings live as long as the sink. Additional files in the folder, which are needed to
+ * resume at a mark until the sink is finished, have other names (NAME.sizes, NAME.lengths) and are removed with the
+ * folder. */
 typedef struct stki_sink_file {
     const char *temporary, *final;
     int64_t rows, bytes; /* known after finish */
@@ -87,7 +88,8 @@ typedef struct stki_sink_file {
 typedef struct stki_sink_ops {
     const char *format;         /* "npy" */
     const char *const *endings; /* ".npy", …; NULL-terminated */
-    /* Whether the format can resume at a mark. Other formats are written at once, from rows that the job has stored. */
+    /* Whether the format can resume at a mark. Other formats are written in one pass, from rows that the job has
+     * stored. */
     bool resumes;
     /* Supported values of output.fields.NAME.extension: "any", or a single word; NULL: none. */
     const char *extensions;

@@ -121,7 +121,7 @@ static double error_of(const search *s, stki_qrange range)
     return sum;
 }
 
-/* Keeps the best range; of equally good ranges the first, because candidates are tried from the widest on. */
+/* Keeps the best range, the first one if several are equally good; candidates are tried starting from the widest. */
 static void try_range(search *s, stki_qrange range)
 {
     const double error = error_of(s, range);

@@ -40,7 +40,7 @@ void stki_exact_add_whole(stki_exact *sum, stki_i128 value, int exponent)
     }
     at = place / DIGIT_BITS;
     shift = place % DIGIT_BITS;
-    /* The lowest digit gets the bits above the shift; the others are whole digits. */
+    /* The first digit receives DIGIT_BITS - shift bits, the others DIGIT_BITS each. */
     for (int taken = DIGIT_BITS - shift; rest && at <= LAST; at++, taken = DIGIT_BITS, shift = 0) {
         const int64_t part = (int64_t)((uint64_t)rest & (((uint64_t)1 << taken) - 1)) << shift;
 

@@ -1,6 +1,6 @@
 /* exact_sum.h: sums without rounding errors, which do not depend on the order of additions or on how they are divided
- * among threads: the total is an integer multiple of 2^-2240 and is rounded to double once, at the end. It has room for
- * 2^60 doubles, squares of doubles, or 128-bit integers.
+ * among threads: the total is an integer multiple of 2^-2240 and is rounded to double once, at the end. Up to 2^60
+ * doubles, squares of doubles, or 128-bit integers can be added.
  *
  * A sum consists of 32-bit digits, each in a 64-bit word, so that carries can be deferred until 2^30 terms have been
  * added to a digit (the "small superaccumulator" of R. M. Neal, Fast exact summation using small and large

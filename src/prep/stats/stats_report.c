@@ -109,7 +109,8 @@ static void say_numbers(report *r)
 
 /* ---- histograms ---- */
 
-/* The bin of x among `count` equal-width bins from low to high, of which the last is closed, as in numpy.histogram. */
+/* Returns the bin of x among `count` equal-width bins from low to high. The last bin includes its upper edge, as in
+ * numpy.histogram. */
 static int64_t place_of(double x, double low, double high, int64_t count)
 {
     const double place = (x - low) / (high - low) * (double)count;

@@ -168,8 +168,8 @@ static stk_status add_run(stki_tally *tally, const stki_tally_form *form, int64_
     return STK_OK;
 }
 
-/* Elements [start, start + n) of a channel, which is stored in runs of `inner` elements: in place if contiguous,
- * otherwise copied to `gathered`. */
+/* Returns elements [start, start + n) of a channel, which is stored in runs of `inner` elements. They are returned in
+ * place if contiguous, and otherwise copied to `gathered`. */
 static const char *run_of(const stki_tally *tally, const stki_tally_form *form, const char *data, int64_t channel,
                           int64_t start, int64_t n)
 {
