@@ -1,5 +1,6 @@
 /* create.h: creating tensors from constants, ranges, random numbers and existing memory. New tensors are row-major,
- * 64-byte aligned and on `device` (NULL: the CPU). Ownership is as in tensor.h. Any thread may call these functions.
+ * 64-byte aligned and on `device` (NULL: the CPU). Ownership and common errors are as in tensor.h. Any thread may call
+ * these functions.
  */
 #ifndef STOKER_CREATE_H
 #define STOKER_CREATE_H
@@ -13,9 +14,9 @@ extern "C" {
 
 /* STK_SHAPE(2, 3) stands for the two arguments `ndim, shape` of every function that takes a shape:
  *     stk_tensor_zeros(STK_F32, STK_SHAPE(2, 3), NULL, &t, &err);
- * STK_INDEX(1, -1) does the same for functions that take an index.
- * STK_VALUES(float, 1, 2, 3) stands for `dtype, data, data_bytes` of stk_tensor_from_array. All of these are C compound
- * literals, which live as long as the enclosing block; C++ has none. */
+ * STK_INDEX(1, -1) does the same for functions that take an index. STK_VALUES(float, 1, 2, 3) stands for `dtype, data,
+ * data_bytes` of stk_tensor_from_array. They are compound literals, which are valid until the end of the enclosing
+ * block and do not exist in C++. */
 #ifndef __cplusplus
 #define STK_SHAPE(...) (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), ((const int64_t[]){__VA_ARGS__})
 #define STK_INDEX STK_SHAPE
@@ -39,25 +40,27 @@ extern "C" {
 
 STK_API stk_status stk_tensor_ones(stk_dtype dtype, int ndim, const int64_t *shape, stk_device *device, stk_tensor *out,
                                    stk_error *err);
-/* STK_E_BAD_VALUE as in stk_tensor_fill. */
+/* Every element is `value`. STK_E_BAD_VALUE: it does not fit the dtype (see stk_tensor_fill). */
 STK_API stk_status stk_tensor_full(stk_dtype dtype, int ndim, const int64_t *shape, stk_scalar value,
                                    stk_device *device, stk_tensor *out, stk_error *err);
-/* start, start + step, … up to but excluding end. For an integer dtype, start and step are truncated after the number
- * of elements has been computed. STK_E_BAD_ARG: step is 0 or points away from end, or a number is not finite. */
+/* A vector of start, start + step, … up to but excluding end. For an integer dtype, start and step are truncated after
+ * the number of elements has been computed. STK_E_BAD_ARG: step is 0 or points away from end, or a number is not
+ * finite. */
 STK_API stk_status stk_tensor_arange(stk_dtype dtype, stk_scalar start, stk_scalar end, stk_scalar step,
                                      stk_device *device, stk_tensor *out, stk_error *err);
-/* `count` evenly spaced numbers, the first exactly start and the last exactly end (count 1: only start). For integer
- * dtypes they are truncated. */
+/* A vector of `count` evenly spaced numbers, the first exactly start and the last exactly end (count 1: only start).
+ * For integer dtypes they are truncated. STK_E_BAD_ARG: count is negative. */
 STK_API stk_status stk_tensor_linspace(stk_dtype dtype, double start, double end, int64_t count, stk_device *device,
                                        stk_tensor *out, stk_error *err);
+/* A matrix with 1 on the main diagonal and 0 elsewhere. */
 STK_API stk_status stk_tensor_eye(stk_dtype dtype, int64_t rows, int64_t columns, stk_device *device, stk_tensor *out,
                                   stk_error *err);
 
 /* ---- random numbers ---- */
 
-/* Uniform in [0, 1), and normal with mean 0 and standard deviation 1. Element n in row-major order is a pure function
- * of seed, n and dtype (Philox4x32-10; docs/reference/tensor.md): the bits are the same on every machine and device.
- * Real dtypes only. */
+/* rand is uniform in [0, 1); randn is normal with mean 0 and standard deviation 1. Element n in row-major order is a
+ * pure function of seed, n and dtype (Philox4x32-10; docs/reference/tensor.md): the bits are the same on every machine
+ * and device. STK_E_BAD_DTYPE: the dtype is not real. */
 STK_API stk_status stk_tensor_rand(stk_dtype dtype, int ndim, const int64_t *shape, uint64_t seed, stk_device *device,
                                    stk_tensor *out, stk_error *err);
 STK_API stk_status stk_tensor_randn(stk_dtype dtype, int ndim, const int64_t *shape, uint64_t seed, stk_device *device,
@@ -65,23 +68,26 @@ STK_API stk_status stk_tensor_randn(stk_dtype dtype, int ndim, const int64_t *sh
 
 /* ---- existing memory ---- */
 
-/* Uses the caller's memory without a copy: `free_fn(context)` is called once, by the thread that releases the last
- * view. On failure the caller keeps the memory and free_fn is not called. Strides are in bytes (NULL: row-major); no
- * element may lie below `data` (use stk_tensor_flip). CPU memory of any alignment. */
+/* A CPU tensor that takes ownership of the caller's memory without copying it. `free_fn(context)` is called once, by
+ * the thread that releases the last view (NULL: nothing is called). On failure the caller keeps the memory and free_fn
+ * is not called. Strides are in bytes (NULL: row-major). Any alignment will do. STK_E_BAD_STRIDE: an element would lie
+ * below `data`; to reverse an axis, use stk_tensor_flip. */
 STK_API stk_status stk_tensor_wrap(void *data, stk_dtype dtype, int ndim, const int64_t *shape, const int64_t *strides,
                                    void (*free_fn)(void *context), void *context, stk_tensor *out, stk_error *err);
-/* `count` elements starting at byte `offset`, like NumPy's frombuffer. Uses the memory without a copy; any alignment
- * will do. count -1: all remaining bytes, which must be a multiple of the element size. free_fn is used as in
+/* A CPU vector of `count` elements starting at byte `offset` of the buffer, like NumPy's frombuffer. Uses the memory
+ * without a copy; any alignment will do. count -1: as many as the remaining bytes hold. free_fn is used as in
  * stk_tensor_wrap; if it is NULL, the tensor is borrowed. STK_E_BAD_ARG: the offset or the elements are outside the
- * buffer, or the remaining bytes are not such a multiple. */
+ * buffer, or, with count -1, the remaining bytes are not a multiple of the element size. */
 STK_API stk_status stk_tensor_from_buffer(void *buffer, int64_t buffer_bytes, stk_dtype dtype, int64_t count,
                                           int64_t offset, void (*free_fn)(void *context), void *context,
                                           stk_tensor *out, stk_error *err);
-/* Copies row-major elements; there must be exactly as many as the shape has (STK_E_BAD_SHAPE):
+/* Copies `data_bytes` bytes of row-major elements in native byte order. STK_E_BAD_SHAPE: the shape takes another number
+ * of bytes.
  *     stk_tensor_from_array(STK_VALUES(float, 1, 2, 3, 4, 5, 6), STK_SHAPE(2, 3), NULL, &t, &err); */
 STK_API stk_status stk_tensor_from_array(stk_dtype dtype, const void *data, int64_t data_bytes, int ndim,
                                          const int64_t *shape, stk_device *device, stk_tensor *out, stk_error *err);
-/* Writes the elements in row-major order and native byte order; `bytes` must be exactly stk_tensor_nbytes. */
+/* Copies the elements to `out`, in row-major order and native byte order. The tensor may have any strides and be on any
+ * device. STK_E_BAD_ARG: `bytes` is not stk_tensor_nbytes. */
 STK_API stk_status stk_tensor_to_bytes(const stk_tensor *tensor, void *out, int64_t bytes, stk_error *err);
 
 #ifdef __cplusplus

@@ -10,7 +10,8 @@
  *
  * If a required argument is NULL, STK_E_BAD_ARG is returned. A writer may be used by one thread at a time. The file
  * gets its final name only after everything has been written, synced and checked; until then it is a temporary file in
- * the same folder, which is removed on failure.
+ * the same folder, which is removed on failure. A failed commit keeps an existing file of that name, except if the
+ * folder cannot be synced after the rename: then the name is removed.
  */
 #ifndef STOKER_DATASET_H
 #define STOKER_DATASET_H
@@ -25,15 +26,15 @@ extern "C" {
 typedef struct stki_npy_writer stk_npy_writer;
 
 /* Creates a .npy file of rows of this dtype and shape; the array's shape is the number of rows followed by `row_shape`
- * (row_ndim 0: the array is a vector). Commit replaces an existing file of the same name. bf16 and the 8-bit floats,
- * which .npy cannot name, are refused unless `alias` is set: they are then stored as ml_dtypes stores them, and read
- * with the loader's `source: {dtype: …}`. */
+ * (row_ndim 0: the array is a vector). Commit replaces an existing file of the same name. STK_E_UNSUPPORTED: bf16 or an
+ * 8-bit float, which .npy cannot name, and `alias` is not set. With `alias`, these are stored as ml_dtypes stores them;
+ * the loader reads them with `source: {dtype: …}`. */
 STK_API stk_status stk_npy_create(const char *path, stk_dtype dtype, int row_ndim, const int64_t *row_shape, bool alias,
                                   stk_npy_writer **out, stk_error *err);
-/* Appends `count` rows, row-major and little-endian. After a failure, only abort may be called, or commit, which then
+/* Appends `count` rows, row-major and little-endian. After a failure, only abort and commit may be called, and commit
  * fails too. */
 STK_API stk_status stk_npy_append(stk_npy_writer *writer, const void *rows, int64_t count, stk_error *err);
-/* Finishes the file and frees the writer, even on failure, in which case an older file of that name is kept. */
+/* Finishes the file and frees the writer, even on failure. */
 STK_API stk_status stk_npy_commit(stk_npy_writer *writer, stk_error *err);
 /* Deletes the unfinished file and frees the writer. NULL is allowed. */
 STK_API void stk_npy_abort(stk_npy_writer *writer);
@@ -58,31 +59,31 @@ typedef struct stk_writer_opts {
     int32_t level;        /* npz, HDF5: deflate level, 1 to 9; 0: no compression */
     int64_t chunk_rows;   /* HDF5: rows per chunk; 0: contiguous if not compressed, otherwise chosen automatically */
     int32_t threads;      /* number of threads that compress; 0: one per processor */
-    bool alias;           /* npy, npz: write dtypes that the format cannot name as raw bytes */
+    bool alias;           /* npy, npz: store dtypes that the format cannot name as raw bytes, as in stk_npy_create */
 } stk_writer_opts;
 
 #define STK_WRITER_OPTS_INIT STK_OPTS_INIT(stk_writer_opts)
 
 /* `format`: "npy" (one array), "npz", "pt" (torch.load reads it, even with weights_only=True), "safetensors", "hdf5",
  * "raw" (the values of one array without a header; extension .raw or .bin); NULL: chosen by the extension of `path`.
- * `opts` may be NULL. STK_E_UNSUPPORTED: there is no such format, or it does not support the requested compression or
- * chunks. */
+ * `opts` may be NULL (all defaults). STK_E_UNSUPPORTED: there is no such format, or it does not support the requested
+ * compression or chunks. */
 STK_API stk_status stk_writer_create(const char *path, const char *format, const stk_writer_opts *opts,
                                      stk_writer **out, stk_error *err);
 /* Begins array `name` (UTF-8, unique) of rows of this dtype and shape; the array's shape is the number of rows followed
  * by `row_shape`. row_ndim 0: the array is a vector; -1: a scalar, shape (). rows: the number of rows; -1: as many as
- * are appended. After any failure, including rejected arguments, only abort may be called, or commit, which then fails
+ * are appended. After any failure, including a rejected argument, only abort and commit may be called, and commit fails
  * too.
  */
 STK_API stk_status stk_writer_begin(stk_writer *writer, const char *name, stk_dtype dtype, int row_ndim,
                                     const int64_t *row_shape, int64_t rows, stk_error *err);
 /* Appends `count` rows, row-major and little-endian. */
 STK_API stk_status stk_writer_append(stk_writer *writer, const void *rows, int64_t count, stk_error *err);
-/* Ends the array. STK_E_BAD_SHAPE: the number of rows is not the one given to stk_writer_begin. */
+/* Ends the array. STK_E_BAD_SHAPE: fewer rows were appended than were declared in stk_writer_begin. */
 STK_API stk_status stk_writer_end(stk_writer *writer, stk_error *err);
-/* Writes a CPU tensor, with any strides, as one array. */
+/* Writes a CPU tensor, with any strides, as one array. STK_E_BAD_DEVICE: it is on another device. */
 STK_API stk_status stk_writer_add(stk_writer *writer, const char *name, const stk_tensor *tensor, stk_error *err);
-/* Finishes the file and frees the writer, even on failure, in which case an older file of that name is kept. */
+/* Finishes the file and frees the writer, even on failure. */
 STK_API stk_status stk_writer_commit(stk_writer *writer, stk_error *err);
 /* Deletes the unfinished file and frees the writer. NULL is allowed. */
 STK_API void stk_writer_abort(stk_writer *writer);
@@ -116,7 +117,7 @@ typedef enum stk_beton_kind {
 typedef struct stk_beton_field {
     const char *name; /* 1 to 16 ASCII characters, unique */
     stk_beton_kind kind;
-    /* For NDARRAY and TENSOR only. NumPy must have the dtype. */
+    /* For NDARRAY and TENSOR only. The dtype must be one that NumPy has (STK_E_UNSUPPORTED). */
     stk_dtype dtype;
     int ndim;             /* 1 to 32 */
     const int64_t *shape; /* the last axis must not have length 0, because FFCV would lose it */
@@ -127,7 +128,7 @@ typedef struct stk_beton_value {
     double real;       /* FLOAT */
     int64_t integer;   /* INT */
     const void *bytes; /* read only during append. IMAGE: height * width * 3 bytes, row by row, or a JPEG file; NDARRAY,
-                          TENSOR: row-major, little-endian; JSON: UTF-8 text without a NUL; BYTES: anything */
+                          TENSOR: row-major, little-endian; JSON: UTF-8 text without a NUL; BYTES: any bytes */
     int64_t size;      /* size of `bytes`; 0 for FLOAT and INT */
     int64_t height, width; /* IMAGE: size in pixels */
     bool jpeg;             /* IMAGE: `bytes` is a JPEG file with this height and width */
@@ -140,16 +141,17 @@ typedef struct stk_beton_opts {
 } stk_beton_opts;
 #define STK_BETON_OPTS_INIT STK_OPTS_INIT(stk_beton_opts)
 
-/* `opts` may be NULL (all defaults). */
+/* Creates a .beton file. Names and shapes are copied. `opts` may be NULL (all defaults). */
 STK_API stk_status stk_beton_create(const char *path, const stk_beton_field *fields, int field_count,
                                     int64_t sample_count, const stk_beton_opts *opts, stk_beton_writer **out,
                                     stk_error *err);
-/* Appends `count` samples, each with a value for every field in order. STK_E_LIMIT: a sample is larger than a page.
- * After a failure, only abort may be called, or commit, which then fails too. */
+/* Appends `count` samples, each with a value for every field in order. STK_E_BAD_VALUE: a value has the wrong size or
+ * cannot be stored in its field. STK_E_LIMIT: a sample does not fit into a page. STK_E_RANGE: more samples than were
+ * declared. After a failure, only abort and commit may be called, and commit fails too. */
 STK_API stk_status stk_beton_append(stk_beton_writer *writer, const stk_beton_value *values, int64_t count,
                                     stk_error *err);
-/* Finishes the file and frees the writer, even on failure, in which case an older file of that name is kept.
- * STK_E_MISMATCH: the number of samples is not the one given to stk_beton_create. */
+/* Finishes the file and frees the writer, even on failure. STK_E_MISMATCH: fewer samples were appended than were
+ * declared in stk_beton_create. */
 STK_API stk_status stk_beton_commit(stk_beton_writer *writer, stk_error *err);
 /* Deletes the unfinished file and frees the writer. NULL is allowed. */
 STK_API void stk_beton_abort(stk_beton_writer *writer);
@@ -163,18 +165,20 @@ typedef struct stk_tar_writer stk_tar_writer;
 
 /* One file of a sample, stored as KEY.EXTENSION. */
 typedef struct stk_tar_file {
-    const char *extension; /* "jpg", "cls", "seg.png": lower case, without the first dot */
+    const char *extension; /* "jpg", "cls", "seg.png": lower case, without the leading dot */
     const void *bytes;     /* read only during append */
     int64_t size;          /* size of `bytes` */
 } stk_tar_file;
 
+/* Creates a .tar file. */
 STK_API stk_status stk_tar_create(const char *path, stk_tar_writer **out, stk_error *err);
 /* Appends a sample of one or more files. The key is UTF-8, may contain folders, has no dot after the last slash, and
- * differs from that of the previous sample. After a failure, only abort may be called, or commit, which then fails too.
+ * differs from that of the previous sample (STK_E_BAD_ARG). After a failure, only abort and commit may be called, and
+ * commit fails too.
  */
 STK_API stk_status stk_tar_append(stk_tar_writer *writer, const char *key, const stk_tar_file *files, int file_count,
                                   stk_error *err);
-/* Finishes the file and frees the writer, even on failure, in which case an older file of that name is kept. */
+/* Finishes the file and frees the writer, even on failure. */
 STK_API stk_status stk_tar_commit(stk_tar_writer *writer, stk_error *err);
 /* Deletes the unfinished file and frees the writer. NULL is allowed. */
 STK_API void stk_tar_abort(stk_tar_writer *writer);
@@ -191,14 +195,16 @@ typedef enum stk_tokens_format {
     STK_TOKENS_MEGATRON = 2 /* NAME.bin and NAME.idx; each document is a sequence; no u64; u32 tokens below 2^31 */
 } stk_tokens_format;
 
-/* For Megatron, `path` is one of the two files, or their common prefix. */
+/* Creates a file of tokens of this dtype. For Megatron, `path` is one of the two files, or their common prefix.
+ * STK_E_UNSUPPORTED: the format does not have the dtype. */
 STK_API stk_status stk_tokens_create(const char *path, stk_tokens_format format, stk_dtype dtype,
                                      stk_tokens_writer **out, stk_error *err);
-/* Appends a document of `count` tokens, possibly 0. After a failure, only abort may be called, or commit, which then
- * fails too. STK_E_LIMIT: more tokens than the format can count. */
+/* Appends a document of `count` little-endian tokens, possibly 0. After a failure, only abort and commit may be called,
+ * and commit fails too. STK_E_LIMIT: more tokens than the format can count, or, in Megatron's format, a u32 token of
+ * 2^31 or more. */
 STK_API stk_status stk_tokens_append(stk_tokens_writer *writer, const void *tokens, int64_t count, stk_error *err);
-/* Finishes the file and frees the writer, even on failure, in which case an older file of that name is kept (except
- * Megatron's .bin, which is renamed before the .idx). */
+/* Finishes the file and frees the writer, even on failure. Megatron's .bin is renamed before the .idx, so if only the
+ * latter fails, an existing .bin has already been replaced. */
 STK_API stk_status stk_tokens_commit(stk_tokens_writer *writer, stk_error *err);
 /* Deletes the unfinished file and frees the writer. NULL is allowed. */
 STK_API void stk_tokens_abort(stk_tokens_writer *writer);

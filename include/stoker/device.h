@@ -10,8 +10,9 @@
  *
  *     cuda:N   a GPU. If there is none, the error of stk_device_find says what is missing.
  *
- * Devices are never destroyed; a pointer to one is valid forever. CUDA is not called before a cuda device is requested.
- * Any thread may call any function here for any device; the calling thread's current CUDA device is not changed.
+ * Devices are never destroyed, so a pointer to one stays valid. Functions that take a device accept NULL for the CPU.
+ * CUDA is not called before a cuda device is requested. Any thread may call any function here for any device; the
+ * calling thread's current CUDA device is not changed.
  *
  * Memory and streams follow torch's rules. Work in a stream may still run when the call that queued it returns: its
  * memory must stay valid, and host memory unchanged, until the stream has reached that point. With a NULL stream, work
@@ -51,7 +52,7 @@ STK_API stk_status stk_device_find(const char *name, stk_device **out, stk_error
 STK_API const char *stk_device_name(const stk_device *device);
 STK_API stk_device_kind stk_device_get_kind(const stk_device *device);
 STK_API int stk_device_index(const stk_device *device);
-/* Returns the number of CUDA devices. If it is 0, `err` (may be NULL) has the reason. */
+/* Returns the number of CUDA devices. If it is 0, the reason is stored in `err` (may be NULL). */
 STK_API int stk_cuda_device_count(stk_error *err);
 
 typedef struct stk_device_properties {
@@ -84,13 +85,13 @@ STK_API void *stk_stream_native(const stk_stream *stream); /* the cudaStream_t, 
 /* Returns STK_OK if all work in the stream is done, STK_AGAIN if not. Errors in queued work are reported here and by
  * the functions that wait for the stream. */
 STK_API stk_status stk_stream_query(stk_stream *stream, stk_error *err);
-/* Waits for the stream. STK_E_TIMEOUT: not done within that many ns; STK_WAIT_FOREVER never times out. The function
- * polls, so that a driver call that hangs cannot block it. */
+/* Waits for the stream. STK_E_TIMEOUT: its work is not done within `timeout_ns` nanoseconds; STK_WAIT_FOREVER never
+ * times out. The function polls, so that a driver call that hangs cannot block it. */
 STK_API stk_status stk_stream_synchronize(stk_stream *stream, int64_t timeout_ns, stk_error *err);
 /* Makes work queued later in `stream` wait for the event, without blocking the caller. The event may belong to another
  * device. If that device is of another kind, the caller blocks, because their streams cannot wait for each other. */
 STK_API stk_status stk_stream_wait(stk_stream *stream, stk_event *event, stk_error *err);
-/* Keeps the stream busy for that many ns, to emulate a training step in measurements. */
+/* Queues work that takes `ns` nanoseconds, to emulate a training step in measurements. */
 STK_API stk_status stk_stream_spin(stk_stream *stream, int64_t ns, stk_error *err);
 /* Sets the stream that tensor operations of this thread on this device use; NULL: the default. Returns the previous
  * one. */
@@ -102,32 +103,37 @@ STK_API stk_stream *stk_stream_current(stk_device *device);
 /* Creates an event, which is complete until it is recorded. `timing`: it can be used with stk_event_elapsed. */
 STK_API stk_status stk_event_create(stk_device *device, bool timing, stk_event **out, stk_error *err);
 STK_API void stk_event_destroy(stk_event *event); /* Waits that are already queued still complete. NULL is allowed. */
-/* Records everything queued in `stream` so far. An event may be recorded repeatedly; the last one counts. */
+/* Records the event in `stream`: it is complete when all work queued there so far is done. An event may be recorded
+ * again; the last recording counts. STK_E_BAD_DEVICE: the stream belongs to another device. */
 STK_API stk_status stk_event_record(stk_event *event, stk_stream *stream, stk_error *err);
-STK_API stk_status stk_event_query(stk_event *event, stk_error *err); /* like stk_stream_query */
+/* Returns STK_OK if the event is complete, STK_AGAIN if not. */
+STK_API stk_status stk_event_query(stk_event *event, stk_error *err);
+/* Waits for the event. STK_E_TIMEOUT and STK_WAIT_FOREVER are as in stk_stream_synchronize. */
 STK_API stk_status stk_event_synchronize(stk_event *event, int64_t timeout_ns, stk_error *err);
-/* Stores the time in ns between two complete events of the same device. */
+/* Stores the time in ns between two complete events of the same device (STK_E_BAD_DEVICE), which must have been created
+ * with `timing` (STK_E_BAD_ARG). */
 STK_API stk_status stk_event_elapsed(const stk_event *from, const stk_event *to, int64_t *out_ns, stk_error *err);
 
 /* ---- memory ---- */
 
-/* Tensors on a device get their memory from a caching allocator, which keeps freed blocks for reuse (the terms are
- * PyTorch's). The pinned host memory of a device has an allocator of its own. */
+/* Memory for tensors on a device comes from a caching allocator, which keeps freed blocks for reuse (the terms are
+ * PyTorch's). Pinned host memory for the device comes from a second one. */
 typedef enum stk_device_memory { STK_MEMORY_DEVICE = 0, STK_MEMORY_PINNED = 1 } stk_device_memory;
 
 typedef struct stk_device_memory_stats {
     uint32_t struct_size;                    /* set by the caller */
     int64_t allocated_bytes, allocated_peak; /* requested bytes of the blocks in use */
-    int64_t active_bytes, active_peak;       /* size of the blocks in use and of freed ones that wait for a stream */
-    int64_t reserved_bytes, reserved_peak;   /* size of the segments allocated from the driver */
+    int64_t active_bytes, active_peak; /* size of the blocks in use, and of freed ones that a stream may still access */
+    int64_t reserved_bytes, reserved_peak; /* size of the segments allocated from the driver */
     int64_t split_bytes;      /* free bytes in partly used segments, which cannot be returned to the driver */
     int64_t largest_free;     /* bytes of the largest free block */
     int64_t largest_bytes;    /* bytes of the largest request so far */
     int64_t blocks, segments; /* number of blocks in use, and of segments allocated from the driver */
-    int64_t allocations;      /* this and the next four are counts since the process started */
-    int64_t driver_allocations, driver_frees;
-    int64_t retries, out_of_memory;
-    double fragmentation; /* share of the free reserved bytes that is not in the largest free block, 0 to 1 */
+    /* Counts since the process started. */
+    int64_t allocations;
+    int64_t driver_allocations, driver_frees; /* segments allocated from the driver, and returned to it */
+    int64_t retries, out_of_memory; /* allocations for which the driver had no memory at first, and ones that failed */
+    double fragmentation;           /* share of the free reserved bytes that is not in the largest free block, 0 to 1 */
 } stk_device_memory_stats;
 
 STK_API stk_status stk_device_get_memory_stats(stk_device *device, stk_device_memory kind, stk_device_memory_stats *out,
@@ -135,8 +141,9 @@ STK_API stk_status stk_device_get_memory_stats(stk_device *device, stk_device_me
 STK_API void stk_device_reset_memory_peaks(stk_device *device);
 /* Returns free segments of both kinds to the driver. Does not wait for memory that is still in use. */
 STK_API stk_status stk_device_empty_cache(stk_device *device, stk_error *err);
-/* Lists every segment and block of both kinds with its state, stream, bytes and tag (profile.h), as JSON (described in
- * docs/reference/profile.md) and as a text table. Free the result with stk_text_free. */
+/* Reports on the memory of both kinds. The snapshot lists every segment and block with its state, stream, bytes and tag
+ * (profile.h), as JSON (docs/reference/profile.md); the summary is a text with the totals by segment class and tag.
+ * Free *out with stk_text_free. STK_E_UNSUPPORTED: the device has no caching allocator. */
 STK_API stk_status stk_device_memory_snapshot(stk_device *device, char **out, stk_error *err);
 STK_API stk_status stk_device_memory_summary(stk_device *device, char **out, stk_error *err);
 

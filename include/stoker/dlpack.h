@@ -3,8 +3,8 @@
  * for programs with an older <dlpack/dlpack.h>: a pointer to one may be cast to a pointer to the other. (Source of the
  * layout: include/dlpack/dlpack.h of github.com/dmlc/dlpack, versions 1.0 and 1.1.)
  *
- * Lifetime: an export holds a reference to the tensor's storage until its deleter is called, once, by any thread. An
- * import calls the deleter when its last view is released.
+ * Lifetime: an export holds a reference to the tensor's storage until its deleter is called. The consumer must call the
+ * deleter once, from any thread. An import calls the deleter when its last view is released.
  */
 #ifndef STOKER_DLPACK_H
 #define STOKER_DLPACK_H
@@ -46,18 +46,18 @@ typedef struct stk_dlpack_versioned {
 
 /* Exports a tensor whose memory is owned by a reference-counted storage. STK_E_UNSUPPORTED: a borrowed tensor or a view
  * of a mapped file (clone it first), the opposite byte order, a dtype that the version does not have (0.6 has no 8-bit
- * floats; bool becomes u8), the host device (DLPack has no such device), and, for 0.6, which has no flag for it, a
- * read-only tensor. The export does not wait for work queued on a GPU tensor: the consumer's stream must wait for an
- * event recorded after that work. STK_E_BAD_STRIDE: a stride is not a multiple of the element size. Negative strides
- * are exported unchanged; not every library accepts them. */
+ * floats; bool becomes u8), the host device (DLPack has no such device), or, for 0.6, which has no flag for it, a
+ * read-only tensor. The export does not wait for queued work that uses a GPU tensor: the consumer's stream must wait
+ * for an event recorded after that work. STK_E_BAD_STRIDE: a stride is not a multiple of the element size. Negative
+ * strides are exported unchanged; not every library accepts them. */
 STK_API stk_status stk_tensor_to_dlpack(const stk_tensor *tensor, struct DLManagedTensor **out, stk_error *err);
 STK_API stk_status stk_tensor_to_dlpack_versioned(const stk_tensor *tensor, struct DLManagedTensorVersioned **out,
                                                   stk_error *err);
 
 /* Imports a tensor and takes ownership of the structure; on failure the caller keeps it. Memory pinned by CUDA becomes
- * a pinned CPU tensor. STK_E_UNSUPPORTED: another version, or an element type or device type that stoker does not have.
- * STK_E_BAD_DEVICE: there is no such device. STK_E_BAD_ARG: the data is NULL although there are elements, the shape is
- * NULL although there are axes, or byte_offset exceeds INT64_MAX. */
+ * a pinned CPU tensor. STK_E_UNSUPPORTED: another major version, or an element type or device type that stoker does not
+ * have. STK_E_BAD_DEVICE: there is no such device. STK_E_BAD_ARG: the data is NULL although there are elements, the
+ * shape is NULL although there are axes, or byte_offset exceeds INT64_MAX. */
 STK_API stk_status stk_tensor_from_dlpack(struct DLManagedTensor *managed, stk_tensor *out, stk_error *err);
 STK_API stk_status stk_tensor_from_dlpack_versioned(struct DLManagedTensorVersioned *managed, stk_tensor *out,
                                                     stk_error *err);

@@ -38,7 +38,7 @@ typedef enum stk_prep_phase {
     STK_PREP_OPENING = 0,    /* reading lists and headers, choosing samples */
     STK_PREP_COUNTING = 1,   /* a pass over the data for statistics that transforms need */
     STK_PREP_MAKING = 2,     /* computing and writing rows */
-    STK_PREP_JOINING = 3,    /* joining the pieces of several tasks, or of a format that is written as a whole */
+    STK_PREP_JOINING = 3,    /* joining the pieces of several tasks, or of a format whose files are written in one go */
     STK_PREP_COMMITTING = 4, /* checksums, manifest, final names */
     STK_PREP_DONE = 5
 } stk_prep_phase;
@@ -49,8 +49,8 @@ typedef enum stk_prep_phase {
 typedef struct stk_prep_progress {
     uint32_t struct_size; /* set by the library */
     int32_t phase;        /* stk_prep_phase */
-    /* Positions of this process's share of the phase: those done, including failed ones and those of earlier runs, and
-     * all of them. */
+    /* Positions in this process's share of the phase: the number done, including failed ones and those of earlier runs,
+     * and the number of all. */
     int64_t rows, row_total;
     int64_t resumed_rows;        /* how many of `rows` an earlier run completed */
     int64_t failed_rows;         /* how many of `rows` were skipped because their samples failed */
@@ -68,11 +68,11 @@ typedef struct stk_prep_progress {
 typedef struct stk_prep_opts {
     uint32_t struct_size; /* set by STK_PREP_OPTS_INIT */
     int32_t unused;
-    /* This process makes share `task` of `tasks` in a work folder that all tasks can access; the task that finishes
-     * last joins the pieces. tasks 0: this process makes everything. */
+    /* This process computes share `task` of `tasks`, from 0, in a work folder that all tasks can access; the task that
+     * finishes last joins the pieces. tasks 0: this process does the whole job. */
     int64_t task, tasks;
-    bool merge;          /* only join the pieces that the tasks have made */
-    bool no_merge;       /* make this task's share, but do not join the pieces */
+    bool merge;          /* only join the pieces that the tasks have written */
+    bool no_merge;       /* compute this task's share, but do not join the pieces */
     bool force;          /* replace an existing output */
     bool restart;        /* delete what an earlier run left in the work folder */
     bool no_space_check; /* start even if there seems to be too little disk space */
@@ -119,14 +119,15 @@ STK_API stk_status stk_prep_get_plan(stk_prep *job, stk_prep_plan *out, stk_erro
 typedef struct stk_prep_estimate {
     uint32_t struct_size; /* set by the caller */
     int32_t unused;
-    int64_t sampled_rows, failed_rows; /* number of rows computed for the estimate, and of others that failed */
+    int64_t sampled_rows, failed_rows; /* number of rows computed for the estimate, and of further ones that failed */
     int64_t output_bytes;              /* estimated size of the whole output */
-    int64_t total_ns; /* estimated time for this process to make all rows, without waiting for the disk; -1: unknown */
+    int64_t total_ns; /* estimated time for this process to compute all rows, without disk waits; -1: unknown */
 } stk_prep_estimate;
 
-/* Opens the data and computes some rows, spread over the job, for about `most_ns` (0: two seconds), without writing
- * anything. If a row or sample exceeds 256 MiB, nothing is computed: sampled_rows and output_bytes are 0, total_ns
- * is -1. STK_E_CANCELLED: stk_prep_cancel was called. With `on_error: fail`, the error of a row is returned. */
+/* Opens the data and computes rows spread over the job for about `most_ns` nanoseconds (0: two seconds), without
+ * writing anything. If a row or sample exceeds 256 MiB, nothing is computed: sampled_rows and output_bytes are 0,
+ * total_ns is -1. STK_E_CANCELLED: stk_prep_cancel was called. With `on_error: fail`, the error of a row is returned.
+ */
 STK_API stk_status stk_prep_get_estimate(stk_prep *job, int64_t most_ns, stk_prep_estimate *out, stk_error *err);
 
 /* Runs the job, or this task's share of it. STK_E_CANCELLED: stk_prep_cancel was called; run it again to resume, in
@@ -134,7 +135,7 @@ STK_API stk_status stk_prep_get_estimate(stk_prep *job, int64_t most_ns, stk_pre
  * another job. STK_E_IO: the output exists (see `force`), the disk is full, … After any failure no file has its final
  * name, and once the cause has been removed, the next run resumes. */
 STK_API stk_status stk_prep_run(stk_prep *job, stk_error *err);
-/* Asks the running job to stop soon. Any thread, and signal handlers. NULL is allowed. */
+/* Asks the running job to stop soon. May be called from any thread and from signal handlers. NULL is allowed. */
 STK_API void stk_prep_cancel(stk_prep *job);
 
 /* The result of a run. Strings are valid as long as the job. */
@@ -143,19 +144,20 @@ typedef struct stk_prep_result {
     bool complete;             /* the output is complete; if false, pieces of other tasks are missing */
     int64_t rows, skipped;     /* number of rows in the output, and of rows that were skipped */
     int64_t files, bytes;      /* number of output files, and their total size */
-    int64_t missing_pieces;    /* number of pieces that no task has made yet */
+    int64_t missing_pieces;    /* number of pieces that no task has written yet */
     int64_t resumed_rows;      /* number of rows that earlier runs had written */
     const char *manifest_path; /* NAME.manifest.json */
     const char *skipped_path;  /* NAME.skipped.jsonl; NULL: nothing was skipped */
     const char *stats_path;    /* NAME.stats.json; NULL: no statistics were requested */
-    const char *work_folder;   /* its path */
+    const char *work_folder;   /* path of the work folder */
 } stk_prep_result;
 
 STK_API stk_status stk_prep_get_result(const stk_prep *job, stk_prep_result *out, stk_error *err);
-/* The job as YAML that has the same meaning in any folder: includes, variables and assignments are applied, and paths
- * are absolute. Free with stk_text_free. NULL: out of memory, or the path of the working directory is not UTF-8. */
+/* Returns the job as YAML that has the same meaning in any folder: includes, variables and assignments are applied, and
+ * paths are absolute. Free with stk_text_free. NULL: out of memory, or the path of the working directory is not UTF-8.
+ */
 STK_API char *stk_prep_job_text(const stk_prep *job);
-/* The tables of all keys of a job, as text. Free with stk_text_free. NULL: out of memory. */
+/* Returns the tables of all keys of a job, as text. Free with stk_text_free. NULL: out of memory. */
 STK_API char *stk_prep_options_help(void);
 /* The same as JSON, in the form of stk_loader_options_tables. */
 STK_API char *stk_prep_options_tables(void);

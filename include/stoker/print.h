@@ -31,8 +31,8 @@ typedef struct stk_print_opts {
 #define STK_PRINT_OPTS_INIT STK_OPTS_INIT(stk_print_opts)
 
 /* Returns the text without a final newline; free it with stk_text_free. The tensor may have any strides and be on any
- * device; only elements that are shown are read. STK_E_BAD_ARG names an option outside its range; STK_E_LIMIT: more
- * than 2^24 elements would be shown. */
+ * device; only elements that are shown are read. STK_E_BAD_ARG: an option is outside its range; the message names it.
+ * STK_E_LIMIT: more than 2^24 elements would be shown. */
 STK_API stk_status stk_tensor_format(const stk_tensor *tensor, const stk_print_opts *opts, char **out, stk_error *err);
 
 #ifdef __cplusplus

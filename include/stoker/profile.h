@@ -20,8 +20,8 @@ extern "C" {
 
 typedef struct stk_memory_row {
     const char *device; /* "cpu", "cuda:0"; static */
-    const char *kind;   /* "host": tensors and bookkeeping, "slot": batches, "pinned": page-locked; "device": memory of
-                           an accelerator. Static */
+    const char *kind;   /* "host": tensors and bookkeeping; "slot": batches; "pinned": page-locked memory; "device":
+                           memory of an accelerator. Static */
     int64_t allocated_bytes; /* bytes in use now */
     int64_t reserved_bytes;  /* bytes taken from the system or driver, in use or kept for reuse */
     int64_t peak_bytes;      /* maximum number of bytes in use at the same time */
@@ -43,7 +43,7 @@ typedef struct stk_profile_row {
     const char *name;        /* "clone"; static */
     int64_t calls, time_ns;  /* number of calls, and their time including nested operations */
     int64_t own_ns;          /* the same time without nested operations */
-    int64_t allocated_bytes; /* bytes of the storages it created, including nested operations */
+    int64_t allocated_bytes; /* bytes of the storages that the operation created, including nested operations */
 } stk_profile_row;
 
 typedef enum stk_profile_order {
@@ -53,7 +53,7 @@ typedef enum stk_profile_order {
     STK_PROFILE_BY_NAME = 3
 } stk_profile_order;
 
-/* Starting it again continues the counts; stk_profile_reset sets them to 0. */
+/* stk_profile_start continues the counts of an earlier profile; stk_profile_reset sets them to 0. */
 STK_API void stk_profile_start(void);
 STK_API void stk_profile_stop(void);
 STK_API void stk_profile_reset(void);
@@ -72,7 +72,7 @@ STK_API void stk_memory_record_stop(void);
  * be nested; the innermost applies. */
 STK_API void stk_tag_push(const char *tag);
 STK_API void stk_tag_pop(void);
-/* Pushes the place of the call as a tag: "file.c:120". */
+/* Pushes the source location of the call as a tag: "file.c:120". */
 #define STK_TAG_HERE() stk_tag_push(STK_TAG_TEXT_(__FILE__, __LINE__))
 #define STK_TAG_TEXT_(file, line) STK_TAG_JOIN_(file, line)
 #define STK_TAG_JOIN_(file, line) file ":" #line

@@ -64,7 +64,7 @@ STK_API stk_status stk_csr_to_dense(const stk_csr *csr, stk_tensor *out, stk_err
 /* Multiplies csr (rows, n) by a dense matrix (n, columns) or vector (n) of the same dtype; the result is a new
  * row-major tensor. f16 and bf16 are summed in f32 and rounded once; integers wrap. */
 STK_API stk_status stk_csr_matmul(const stk_csr *csr, const stk_tensor *dense, stk_tensor *out, stk_error *err);
-STK_API void stk_csr_release(stk_csr *csr);
+STK_API void stk_csr_release(stk_csr *csr); /* NULL and repeated calls are allowed */
 STK_API int64_t stk_csr_entries(const stk_csr *csr);
 
 /* ---- memory ---- */
