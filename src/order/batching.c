@@ -1,7 +1,7 @@
 /* batching.c: maps the positions of an epoch to the batches of the ranks. Step s covers the positions [sB, min((s +
- * 1)B, n)), and rank r of W takes rows floor(m r / W) to floor(m (r + 1) / W) of it, where m is B, or with `partial`
- * the number of positions in the step. This is pure arithmetic without state, so the cost is the same for any step,
- * rank and world size. */
+ * 1)B, n)), and rank r of W takes rows floor(m r / W) to floor(m (r + 1) / W) of the step, where m is B or, with
+ * `partial`, the number of positions in the step. This is pure arithmetic without state, so the cost is the same for
+ * any step, rank and world size. */
 #include "order.h"
 #include <assert.h>
 

@@ -88,14 +88,14 @@ int64_t stki_order_share(const stki_order *order, int source);
  * to 65,536 positions, block, buckets) build it on first use and keep a few. Currently never fails. */
 stk_status stki_order_eval(const stki_order *order, int64_t epoch, int64_t first, int64_t n, stki_position *out,
                            stk_error *err);
-/* For callers that process the `epochs` epochs in sequence: positions [first, first + n) have been taken. Builds part
- * of the table that is needed next, so that it is complete in time. */
+/* Builds part of the table that is needed next, so that it is complete in time. For callers that process the `epochs`
+ * epochs in sequence; call it after positions [first, first + n) have been taken. */
 void stki_order_ahead(const stki_order *order, int64_t epoch, int64_t first, int64_t n, int64_t epochs);
 /* Whether the table for a position, if one is needed, has been built. */
 bool stki_order_is_ready(const stki_order *order, int64_t epoch, int64_t position);
 
-/* Everything that an order depends on. Two orders with equal prints have the same samples at the same positions. Each
- * part is a hash, 0 if not applicable, so that a message can name the part that differs. */
+/* Everything that an order depends on. Two orders with equal fingerprints have the same samples at the same positions.
+ * Each part is a hash, 0 if not applicable, so that a message can name the part that differs. */
 typedef struct stki_order_print {
     uint64_t whole; /* hash of all below */
     uint64_t seed;

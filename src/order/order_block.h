@@ -20,8 +20,8 @@ stk_status stki_blocks_create(const int64_t *first, int64_t unit_count, int64_t 
 void stki_blocks_destroy(stki_blocks *blocks); /* NULL is allowed. */
 /* The samples at positions [position, position + n), all within the epoch. */
 void stki_blocks_eval(stki_blocks *blocks, int64_t epoch, int64_t position, int64_t n, int64_t *samples);
-/* Positions up to `taken` of the epoch have been taken, the last `n` by the caller: builds part of the next epoch's
- * table. */
+/* Builds part of the next epoch's table. Call it after the first `taken` positions of the epoch have been taken, the
+ * last `n` of them by the caller. */
 void stki_blocks_ahead(stki_blocks *blocks, int64_t epoch, int64_t taken, int64_t n);
 
 /* Whether an epoch can be evaluated without building a table first. */

@@ -22,8 +22,8 @@ stk_status stki_buckets_create(const stki_order_opts *opts, int64_t length, stki
                                const void *context, stki_buckets **out, stk_error *err);
 void stki_buckets_destroy(stki_buckets *buckets); /* NULL is allowed. */
 void stki_buckets_eval(stki_buckets *buckets, int64_t epoch, int64_t first, int64_t n, stki_position *out);
-/* Positions up to `taken` of the epoch have been taken, the last `n` by the caller: sorts part of the next window,
- * unless that is in another epoch and this epoch is the last. */
+/* Sorts part of the next window, unless that is in another epoch and this epoch is the last. Call it after the first
+ * `taken` positions of the epoch have been taken, the last `n` of them by the caller. */
 void stki_buckets_ahead(stki_buckets *buckets, int64_t epoch, int64_t taken, int64_t n, bool last);
 
 /* Whether the window of a position has been sorted. */

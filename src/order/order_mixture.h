@@ -1,8 +1,8 @@
 /* order_mixture.h: an epoch over several data sets ("sources"), each with its share of the positions.
  *
- *     c_d      positions of source d in an epoch of length L: L * weight_d / sum of weights, rounded by largest
- *              remainder, so that the c_d add up to L (equal remainders: the source listed first)
- *     q        = perm(p): the slot, of L, at position p; perm is the permutation of the epoch
+ *     c_d      positions of source d in an epoch of length L: L * weight_d / sum of weights, rounded by the largest
+ *              remainder method, so that the c_d add up to L (of equal remainders, that of the first source wins)
+ *     q        = perm(p): the slot in [0, L) at position p; perm is the permutation of the epoch
  *     d, j     the source whose range [c_0 + … + c_(d-1), … + c_d) contains q, and the offset in it
  *     J        = epoch * c_d + j, counted over all epochs
  *     sample   = perm_d(pass J div n_d)(J mod n_d), where n_d is the number of samples of the source

@@ -18,8 +18,8 @@ stk_status stki_random_order_create(int64_t n, uint64_t seed, stki_random_order 
 void stki_random_order_destroy(stki_random_order *order); /* NULL is allowed. */
 /* out[i] = image of first + i, for i < count; all must be in [0, n). */
 void stki_random_order_run(stki_random_order *order, int64_t epoch, int64_t first, int64_t count, uint64_t *out);
-/* Positions up to `taken` of the epoch have been taken, the last `n` by the caller: builds part of the next epoch's
- * table. */
+/* Builds part of the next epoch's table. Call it after the first `taken` positions of the epoch have been taken, the
+ * last `n` of them by the caller. */
 void stki_random_order_ahead(stki_random_order *order, int64_t epoch, int64_t taken, int64_t n);
 
 /* Whether an epoch can be evaluated without building a table first. */

@@ -14,7 +14,7 @@ int64_t stki_shift_windows(int64_t starts, int64_t stride);
 
 stk_status stki_shift_create(const stki_order_starts *starts, uint64_t seed, stki_shift **out, stk_error *err);
 void stki_shift_destroy(stki_shift *shift); /* NULL is allowed. */
-/* Replaces positions[i].sample, the number of a window, by the number of its start. */
+/* Replaces positions[i].sample, the number of a window, with the number of its start. */
 void stki_shift_apply(const stki_shift *shift, int64_t epoch, stki_position *positions, int64_t count);
 
 #endif

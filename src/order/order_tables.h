@@ -7,7 +7,7 @@
  * from processor to processor for every batch.
  *
  * Builders hold `lock`. stki_tables_ahead builds the next table in slices and never blocks on the lock. A reader whose
- * table is missing completes it under the lock; readers wait nowhere else. Any thread. */
+ * table is missing completes it under the lock, which is the only place where readers block. Any thread. */
 #ifndef STKI_ORDER_TABLES_H
 #define STKI_ORDER_TABLES_H
 
@@ -56,9 +56,9 @@ void stki_tables_release(stki_tables *tables, int number);
 /* Whether the table of `key` is complete, that is, stki_tables_acquire would not block. */
 bool stki_tables_have(const stki_tables *tables, uint64_t key);
 
-/* Positions up to `taken` of the `size` positions of table `key` have been handed out, the last `n` by the caller:
- * builds enough of the next table that it is complete before this one ends. Does not overwrite tables `key` and `keep`.
- */
+/* Builds enough of the next table that it is complete before table `key` is used up. Call it after the first `taken` of
+ * the `size` positions of table `key` have been taken, the last `n` of them by the caller. Does not overwrite tables
+ * `key` and `keep`. */
 void stki_tables_ahead(stki_tables *tables, uint64_t key, uint64_t keep, int64_t taken, int64_t n, int64_t size);
 
 #endif

@@ -1,5 +1,5 @@
-/* permutation.h: the keyed bijection on [0, n) with precomputed keys, for runs of indices. A plain value; may be read
- * by any number of threads. */
+/* permutation.h: the keyed bijection on [0, n) with precomputed keys, for runs of indices. A permutation is a plain
+ * struct that any number of threads may read. */
 #ifndef STKI_PERMUTATION_H
 #define STKI_PERMUTATION_H
 
@@ -38,7 +38,7 @@ typedef int stki_permutations_pass(const stki_permutations *permutations, uint64
                                    uint64_t *restrict out);
 
 /* Up to eight permutations whose values pass through the network together, so that a few values of each cost no more
- * passes than many values of one. All have the same number of rounds. A plain value; a zeroed set is empty. */
+ * passes than many values of one. All have the same number of rounds. A plain struct; a zeroed set is empty. */
 struct stki_permutations {
     int count, rounds;
     stki_permutations_pass *pass;
@@ -51,12 +51,12 @@ struct stki_permutations {
 void stki_permutation_init(stki_permutation *permutation, uint64_t seed, uint64_t epoch, uint64_t n);
 /* out[i] = image of first + i, for i < count; all must be in [0, n). */
 void stki_permutation_run(const stki_permutation *permutation, uint64_t first, int64_t count, uint64_t *out);
-/* Replaces values[i] by its image; all must be in [0, n). */
+/* Replaces values[i] with its image; all must be in [0, n). */
 void stki_permutation_map(const stki_permutation *permutation, uint64_t *values, int64_t count);
 
 /* Adds a permutation; its number is the previous `count`. False: the set is full, or the number of rounds differs. */
 bool stki_permutations_add(stki_permutations *set, const stki_permutation *permutation);
-/* Replaces values[i] by its image under permutation which[i]. */
+/* Replaces values[i] with its image under permutation which[i]. */
 void stki_permutations_map(const stki_permutations *set, const uint8_t *which, uint64_t *values, int64_t count);
 
 #define STKI_MIX_FACTOR_0 UINT32_C(0xd2b74407) /* odd, with well-distributed bits */
