@@ -1,4 +1,4 @@
-/* allocate.h: all memory of the library is allocated through these functions, which count it by kind. Any thread. */
+/* allocate.h: all memory of the library is allocated through these functions, which count it by kind. Thread-safe. */
 #ifndef STKI_ALLOCATE_H
 #define STKI_ALLOCATE_H
 
@@ -15,7 +15,7 @@ enum stki_memory_kind {
     STKI_MEM_KINDS
 };
 
-/* An allocator of aligned blocks. `free` is called with the same size and alignment as `alloc`. Any thread. */
+/* An allocator of aligned blocks. `free` is called with the same size and alignment as `alloc`. Thread-safe. */
 typedef struct stki_allocator {
     const char *name;
     enum stki_memory_kind kind;

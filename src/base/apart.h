@@ -11,7 +11,7 @@
  * process. If the child is killed by a signal or ends early, stki_apart_need fails. STOKER_HELPER names the program; by
  * default it is the one installed with the library. If there is none, no trial is run.
  *
- * In all other cases these functions do nothing. Any thread. */
+ * In all other cases these functions do nothing. Thread-safe. */
 #ifndef STKI_APART_H
 #define STKI_APART_H
 

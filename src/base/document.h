@@ -4,13 +4,13 @@
  *
  * A document owns all its nodes, which live until stki_document_destroy. It may be used by one thread at a time.
  *
- * When a text is read, `${VAR}` in a value is replaced by the environment variable (it is an error if that is not set),
- * and `$$` by `$`. A top-level `include: FILE` or `include: [FILES]` merges those files first: their paths are relative
- * to the including file, maps are merged, other values are replaced, and later keys win. Cycles, a depth above 16 and
- * duplicate keys are errors. Aliases are allowed, except recursive ones; each becomes a copy. Rejected with a message
- * that names the construct: `!` tags, `<<` merge keys, multiple documents, keys that are not plain text, control
- * characters. Status codes: STK_E_CONFIG for invalid text, STK_E_LIMIT if it exceeds the limits below, STK_E_NOT_FOUND
- * or STK_E_IO for a file, STK_E_MEMORY. */
+ * When a text is read, `${VAR}` in a value is replaced with the environment variable (it is an error if that is not
+ * set), and `$$` with `$`. A top-level `include: FILE` or `include: [FILES]` merges those files first: their paths are
+ * relative to the including file, maps are merged, other values are replaced, and later keys win. Cycles, a depth above
+ * 16 and duplicate keys are errors. Aliases are allowed, except recursive ones; each becomes a copy. Rejected with a
+ * message that names the construct: `!` tags, `<<` merge keys, multiple documents, keys that are not plain text,
+ * control characters. Status codes: STK_E_CONFIG for invalid text, STK_E_LIMIT if it exceeds the limits below,
+ * STK_E_NOT_FOUND or STK_E_IO for a file, STK_E_MEMORY. */
 #ifndef STKI_DOCUMENT_H
 #define STKI_DOCUMENT_H
 

@@ -56,7 +56,7 @@ const char *stki_text(char *buffer, int size, const char *format, ...) STK_PRINT
 /* `text`, or "..." and its end if it is longer than the buffer; size >= 8. Returns the buffer. */
 const char *stki_text_end(char *buffer, int size, const char *text);
 
-/* Replaces control characters and invalid UTF-8 by ?, in place. For text from files that is printed outside of error
+/* Replaces control characters and invalid UTF-8 with ?, in place. For text from files that is printed outside of error
  * messages. */
 void stki_make_printable(char *text);
 

@@ -172,7 +172,7 @@ static stk_status include_one(stki_document *document, const stki_node *mention,
     return merge_over(document, *base, tree, err);
 }
 
-/* Removes `include` from *tree and replaces *tree by the merged tree. */
+/* Removes `include` from *tree and replaces *tree with the merged tree. */
 static stk_status resolve(stki_document *document, stki_node **tree, const char *base_dir, const struct frame *frame,
                           stk_error *err)
 {

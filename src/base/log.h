@@ -1,6 +1,6 @@
 /* log.h: debug messages by topic. Disabled unless the program (`--debug=topic,topic` or `all`) or the environment
  * variable STOKER_DEBUG enables topics. Each message is one line on stderr: "stoker: TOPIC: …". An unknown topic in the
- * environment is reported on stderr once. The library prints nothing else. Any thread. */
+ * environment is reported on stderr once. The library prints nothing else. Thread-safe. */
 #ifndef STKI_LOG_H
 #define STKI_LOG_H
 

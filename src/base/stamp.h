@@ -1,5 +1,5 @@
 /* stamp.h: the identity of a file at open: size, modification time, inode. Some libraries substitute zeros for missing
- * bytes; code that reads a file through them checks afterwards that the file is unchanged. Any thread. */
+ * bytes; code that reads a file through them checks afterwards that the file is unchanged. Thread-safe. */
 #ifndef STKI_STAMP_H
 #define STKI_STAMP_H
 

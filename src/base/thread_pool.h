@@ -59,7 +59,7 @@ typedef struct stki_thread_pool_stats {
     int64_t wait_ns; /* time that next waited for other threads to finish the last parts */
 } stki_thread_pool_stats;
 
-/* Any thread. */
+/* Thread-safe. */
 void stki_thread_pool_read_stats(const stki_thread_pool *pool, stki_thread_pool_stats *out);
 
 /* Runs parts 0 to `parts` - 1 on the calling thread and up to `threads` others, and returns when all have run. If fewer

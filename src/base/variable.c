@@ -120,7 +120,7 @@ static stk_status find_variable(const stki_location *location, const char *at, i
     return STK_OK;
 }
 
-/* Expands the `$` at `at`: its first `*used` bytes are replaced by `*value`. */
+/* Expands the `$` at `at`: its first `*used` bytes are replaced with `*value`. */
 static stk_status dollar(const stki_location *location, const char *at, int64_t left, int64_t *used, const char **value,
                          stk_error *err)
 {

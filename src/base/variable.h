@@ -1,5 +1,5 @@
 /* variable.h: `${NAME}` in config values. YAML would parse the braces in `{path: ${DIR}/x.npy}` as a map, so they are
- * hidden while YAML is parsed: each brace of a variable is replaced by one code point that is not allowed in configs
+ * hidden while YAML is parsed: each brace of a variable is replaced with one code point that is not allowed in configs
  * (text_check.h). The number of characters does not change, so column numbers remain correct. */
 #ifndef STKI_VARIABLE_H
 #define STKI_VARIABLE_H
@@ -10,8 +10,8 @@
 stk_status stki_variables_hide(const char **text, int64_t *length, char **copy, stk_error *err);
 /* Restores the braces in place. Returns the new length. */
 int64_t stki_variables_show(char *text, int64_t length);
-/* Replaces `${NAME}` from the environment and `$$` by `$`. The new text is owned by the document. Input and output are
- * NUL-terminated. */
+/* Replaces `${NAME}` with the value from the environment and `$$` with `$`. The new text is owned by the document.
+ * Input and output are NUL-terminated. */
 stk_status stki_variables_expand(stki_document *document, const stki_location *location, const char **text,
                                  int64_t *length, stk_error *err);
 

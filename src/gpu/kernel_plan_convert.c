@@ -3,7 +3,7 @@
  *
  *     pixels  interleaved bytes to planes
  *     runs    contiguous on both sides
- *     tiles   the source is contiguous along another axis than the destination
+ *     tiles   the source is contiguous along a different axis than the destination
  *     map     everything else, any dtypes and strides
  */
 #include "cast.h"

@@ -35,7 +35,7 @@ static int pop(stki_prefetch_queue *queue)
 }
 
 /* Sets the outcome: no more batches follow, and queued batches from `flight` on are discarded (NULL: none). The first
- * outcome is kept. Any thread, lock not held. */
+ * outcome is kept. Thread-safe; call without the lock held. */
 static void finish(stki_prefetch *prefetch, stk_status status, const stk_error *error,
                    const stki_prefetch_flight *flight);
 static void unref(stki_prefetch *prefetch);

@@ -1,5 +1,5 @@
 /* order.h: maps positions to samples, as a pure function of seed and epoch: no state is stored. Ranks and workers take
- * slices of the positions. The positions of an epoch are [0, stki_order_length). Any thread. */
+ * slices of the positions. The positions of an epoch are [0, stki_order_length). Thread-safe. */
 #ifndef STKI_ORDER_H
 #define STKI_ORDER_H
 

@@ -2,7 +2,7 @@
  * are shuffled by key, `window` consecutive units form a group, and the samples of a group are permuted by a keyed
  * bijection. The group of a position follows from the prefix sums of the units' sizes, and a reader never needs more
  * than two groups at a time. The table of the units' order and sums, O(units), is kept for a few epochs, and the next
- * epoch's table is built in advance (order_tables.h). Any thread. */
+ * epoch's table is built in advance (order_tables.h). Thread-safe. */
 #ifndef STKI_ORDER_BLOCK_H
 #define STKI_ORDER_BLOCK_H
 

@@ -9,8 +9,8 @@
  *
  * Counts are therefore exact in every epoch, each sample of a source occurs once before any occurs twice, for any
  * length of the epochs, and any position is evaluated in O(1). Without shuffling both permutations are identities, so
- * the sources follow one another. Weights are read as decimal numbers of 15 digits. Immutable after create; any thread.
- */
+ * the sources follow one another. Weights are read as decimal numbers of 15 digits. Immutable after creation and
+ * thread-safe. */
 #ifndef STKI_ORDER_MIXTURE_H
 #define STKI_ORDER_MIXTURE_H
 

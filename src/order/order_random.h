@@ -2,7 +2,7 @@
  * numbers it is a table made by a Fisher-Yates shuffle, so that every permutation is possible and, as far as 64-bit
  * draws allow, equally likely. A Feistel network over so few bits cannot guarantee that. The tables of the last few
  * epochs are kept, and the next epoch's table is built in advance (order_tables.h). Larger permutations are computed
- * (permutation.h) and need only the epoch's round keys: O(1) memory. Any thread. */
+ * (permutation.h) and need only the epoch's round keys: O(1) memory. Thread-safe. */
 #ifndef STKI_ORDER_RANDOM_H
 #define STKI_ORDER_RANDOM_H
 

@@ -7,7 +7,7 @@
  * from processor to processor for every batch.
  *
  * Builders hold `lock`. stki_tables_ahead builds the next table in slices and never blocks on the lock. A reader whose
- * table is missing completes it under the lock, which is the only place where readers block. Any thread. */
+ * table is missing completes it under the lock, which is the only place where readers block. Thread-safe. */
 #ifndef STKI_ORDER_TABLES_H
 #define STKI_ORDER_TABLES_H
 

@@ -2,7 +2,7 @@
  * an epoch uses 64 bits of Philox, keyed by seed and epoch, with p as the counter. The upper half of their product with
  * n selects a column of an alias table (Vose's method), the lower half decides between the column's own sample and its
  * alias. 8 bytes per sample, random access, O(1). A sample with weight 0 is never drawn; probabilities are accurate to
- * 2^-32 of a column. Any thread. */
+ * 2^-32 of a column. Thread-safe. */
 #ifndef STKI_ORDER_WEIGHTED_H
 #define STKI_ORDER_WEIGHTED_H
 

@@ -1,10 +1,9 @@
-/* cast.h: converts rows of elements between any two dtypes, with any byte steps and no alignment assumed. A cast is
- * chosen once and then applied to any number of rows.
+/* cast.h: converts rows of elements between any two dtypes, with any step in bytes and any alignment. A cast is chosen
+ * once and then applied to any number of rows.
  *
  * Between different dtypes a row is converted in blocks, by way of one of four wide types that hold every source value
  * exactly (int64, uint64, float, double): one function per dtype loads, one per dtype and wide type stores. The number
- * of functions is therefore linear in the number of dtypes. docs/reference/tensor.md has the rules.
- */
+ * of functions is therefore linear in the number of dtypes. docs/reference/tensor.md has the rules. */
 #ifndef STKI_CAST_H
 #define STKI_CAST_H
 
@@ -12,7 +11,7 @@
 
 typedef struct stki_cast stki_cast;
 
-/* Convert `count` elements to their wide type, and from it. */
+/* Convert `count` elements to and from their wide type. */
 typedef void (*stki_cast_load_fn)(void *wide, const char *src, int64_t src_step, int64_t count);
 typedef void (*stki_cast_store_fn)(char *dst, int64_t dst_step, const void *wide, int64_t count);
 
@@ -32,8 +31,8 @@ bool stki_same_bits(stk_dtype dst, stk_dtype src);
 /* Both dtypes must be valid. */
 void stki_cast_init(stki_cast *cast, stk_dtype dst, stk_dtype src, bool src_swapped);
 
-/* Steps are in bytes, of any sign; a source step may be 0. The rows may be the same memory (equal address and step),
- * but must not overlap otherwise. */
+/* Steps are in bytes, of any sign; a source step may be 0. The rows may be in the same memory (with equal address and
+ * step), but must not overlap otherwise. */
 static inline void stki_cast_row(const stki_cast *cast, void *dst, int64_t dst_step, const void *src, int64_t src_step,
                                  int64_t count)
 {

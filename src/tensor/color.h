@@ -1,5 +1,5 @@
-/* color.h: the color steps applied to an image between its bytes and the multiply-add of a conversion, in f32 and in
- * the units of the bytes, 0 to 255 (docs/internals/convert.md, "Colors", has the definition). The loops are plain C
+/* color.h: the color steps that a conversion applies to the bytes of an image before the multiply-add. They work in
+ * f32, in the range of the bytes, 0 to 255 (docs/internals/convert.md, "Colors", defines them). The loops are plain C
  * over planes, compiled for each instruction set. Each statement is one IEEE operation, so that all variants give the
  * same bits. */
 #ifndef STKI_COLOR_H
@@ -29,7 +29,7 @@ typedef int64_t stki_color_sum;
 
 typedef struct stki_color_loops {
     /* Loads `n` pixels of `channels` (1 or 3) bytes into planes. Pixels are `step` bytes apart, channels `apart` bytes.
-     * backwards: the first pixel in the planes is the last one in memory. */
+     * `backwards`: the first pixel in the planes is the last one in memory. */
     void (*load)(float *const *planes, const uint8_t *src, int64_t step, int64_t apart, int channels, int64_t n,
                  bool backwards);
     void (*scale)(float *x, int64_t n, float factor);

@@ -41,19 +41,21 @@ void stki_convert_destroy(stki_convert *convert);
 
 /* Converts one sample. `src` and `dst` are the addresses of element 0, 0, …. No alignment is required. */
 void stki_convert_run(const stki_convert *convert, void *dst, const void *src);
-/* The same work, divided into `stki_convert_units` pieces along one axis, so that several threads can share a large
- * sample. Runs pieces [first, last). All pieces together do exactly what stki_convert_run does. */
+/* The work on one sample can be divided into `stki_convert_units` units along one axis, so that several threads can
+ * share a large sample. stki_convert_run_part runs units [first, last); all units together do exactly what
+ * stki_convert_run does. */
 int64_t stki_convert_units(const stki_convert *convert);
 void stki_convert_run_part(const stki_convert *convert, void *dst, const void *src, int64_t first, int64_t last);
-/* Converts `count` samples from a gather list to rows that are `dst_stride` bytes apart, and may prefetch. The fast
- * path for small rows. */
+/* Converts `count` samples from a gather list to rows that are `dst_stride` bytes apart, and may prefetch. This is the
+ * fastest function for small rows. */
 void stki_convert_run_many(const stki_convert *convert, void *dst, int64_t dst_stride, const void *const *src,
                            int64_t count);
 /* The same with a separate conversion for each sample (all with the same row size), for crops and flips that differ. */
 void stki_convert_run_each(const stki_convert *const *converts, void *dst, int64_t dst_stride, const void *const *src,
                            int64_t count);
 
-/* Whether it converts interleaved bytes to planes line by line, so that any rectangle can be converted separately. */
+/* Whether the conversion writes interleaved bytes to planes line by line, so that any rectangle can be converted
+ * separately. */
 bool stki_convert_takes_rectangles(const stki_convert *convert);
 /* Converts a rectangle of any size, if stki_convert_takes_rectangles is true. `src` and `dst` are the addresses of its
  * first pixel, src_line and dst_line the bytes from line to line; src_line may be 0. */
@@ -66,10 +68,10 @@ bool stki_convert_streams(const stki_convert *convert);
 void stki_store_fence(void);
 int64_t stki_convert_bytes_read(const stki_convert *convert); /* per sample */
 int64_t stki_convert_bytes_written(const stki_convert *convert);
-/* For reports: "avx512 u8>f32 hwc3-planar streaming". Valid as long as the conversion. */
+/* For reports: "avx512 u8>f32 hwc3-planar streaming". Valid until the conversion is destroyed. */
 const char *stki_convert_name(const stki_convert *convert);
 
-/* For tests and benchmarks: compiles for the given variant instead of stki_isa's. */
+/* For tests and benchmarks: compiles for the given instruction set instead of the selected one. */
 stk_status stki_convert_create_isa(const stki_convert_desc *desc, enum stki_isa isa, stki_convert **out,
                                    stk_error *err);
 int64_t stki_cache_bytes(void);  /* size of the last-level cache, from sysfs; 32 MiB if unknown */

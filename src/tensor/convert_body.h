@@ -258,7 +258,8 @@ INLINE void line(enum stki_convert_src from, enum stki_convert_dst to, enum pair
         store_unit(dst + (first + k * whole) * size, units[k], whole * size, streaming);
 }
 
-/* Converts whole lines from element i on, as long as they fit in [i, end); returns where it stopped. */
+/* Converts whole lines from element i on, while they fit in [i, end); returns the index of the first element that was
+ * not converted. */
 INLINE int64_t lines(enum stki_convert_src from, enum stki_convert_dst to, enum pairing pairing, bool shortcut,
                      struct kernel *kernel, uint8_t *dst, int64_t i, int64_t end, bool tight, bool streaming)
 {

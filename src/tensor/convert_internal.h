@@ -46,12 +46,12 @@ enum stki_convert_dst stki_convert_dst_of(stk_dtype dtype);
 
 enum {
     STKI_LANE_PAD =
-        64, /* coefficients repeated after the last one, so that a kernel may load a vector at any of them */
+        64, /* number of coefficients repeated after the last one, so that a kernel may load a vector at any of them */
     STKI_CONVERT_BLOCK = 512 /* elements of a block, which fits in the L1 cache */
 };
 
 /* The parameters of a kernel; constant after create. Element i of a run uses coefficient pair `channel` if period is 0,
- * else pair (channel + i) mod period. */
+ * otherwise pair (channel + i) mod period. */
 typedef struct stki_lane {
     const float *a, *b;
     int64_t period;
@@ -149,7 +149,7 @@ struct stki_convert {
     bool empty, arithmetic;
     int cut_axis; /* stki_convert_run_part divides this axis, every cut_step indices */
     int64_t cut_step, units;
-    bool fetches_ahead; /* pixels: prefetches the next piece between the planes of this one */
+    bool fetches_ahead; /* pixels: before each plane of a piece, prefetches a share of the next piece */
     int64_t prefetch_offset,
         prefetch_bytes; /* the sample's bytes relative to its element 0, 0, …; 0 bytes: not contiguous */
     int64_t bytes_read, bytes_written;

@@ -199,8 +199,7 @@ static bool are_byte_planes(const stki_convert *convert)
     return convert->dst_size == 1 && find_planes(convert) != -2 && plane_kernel(convert);
 }
 
-/* Whether bytes are produced in pieces so short that ordinary stores are faster for slots of any size (performance.md).
- */
+/* Whether bytes are written in runs so short that ordinary stores are faster for slots of any size (performance.md). */
 static bool suits_cached_stores(const stki_convert *convert, enum stki_isa isa)
 {
     if (are_byte_planes(convert))

@@ -5,7 +5,7 @@
 #include "float_control.h"
 #include <stdlib.h>
 
-enum { LINE = 64, PIECE_STREAMING = 2048 }; /* bytes of a piece of a plane */
+enum { LINE = 64, PIECE_STREAMING = 2048 }; /* bytes per plane of a piece */
 
 static inline int64_t least(int64_t a, int64_t b)
 {
@@ -87,9 +87,9 @@ static void long_row(const stki_convert *convert, int64_t n, int64_t piece, uint
     }
 }
 
-/* Measured with bench_convert. Longer pieces suit the hardware prefetching of the planes' lines for writing; shorter
- * ones let loads of the next source bytes overlap with the stores sooner. With streaming stores only the latter
- * matters; with four bytes per element the former matters most. */
+/* Measured with bench_convert. Longer pieces suit the hardware prefetcher, which fetches the planes' lines for writing;
+ * with shorter ones, the loads of the next source bytes overlap with the stores sooner. With streaming stores only the
+ * latter matters; with four bytes per element the former matters most. */
 static int64_t piece_pixels(const stki_convert *convert)
 {
     if (convert->lane.streaming)

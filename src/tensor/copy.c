@@ -15,7 +15,7 @@
 enum stki_copy_pattern {
     STKI_PATTERN_ROWS,       /* one axis: any strides, element by element */
     STKI_PATTERN_SHORT_ROWS, /* two axes, the last one short: the same, in blocks along the longer axis */
-    STKI_PATTERN_BLOCKS, /* two axes: the same in pieces of rows, if the source has its smaller stride across rows */
+    STKI_PATTERN_BLOCKS, /* two axes: the same, in parts of rows, if the source has its smaller stride across rows */
     STKI_PATTERN_RUNS,   /* one axis, contiguous on both sides */
     STKI_PATTERN_EVERY,  /* one axis: every k-th element (possibly in reverse) to contiguous elements */
     STKI_PATTERN_INTERLEAVE,   /* two axes: planes to pixels */

@@ -1,5 +1,5 @@
 /* copy_tensor.c: copies between tensors: copy, clone, contiguous, to. Each checks its arguments and makes one transfer
- * (transfer.h), which also crosses devices. */
+ * (transfer.h), possibly between devices. */
 #include "dtype.h"
 #include "error.h"
 #include "profile_scope.h"

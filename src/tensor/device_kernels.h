@@ -15,7 +15,7 @@ typedef struct stki_elementwise_job {
     enum stki_loop loop;
     stk_dtype common, compute, writes, result;
     const stk_tensor *out, *in[2]; /* in[i] NULL: use constants[i] */
-    char constants[2][16];         /* in the compute dtype; for clamp, [1] holds low and high, adjacent */
+    char constants[2][16];         /* in the compute dtype; for clamp, [1] holds low followed by high */
 } stki_elementwise_job;
 
 /* out = sum of `in` over the axes with reduced[i], elements cast to the dtype of `out` first; divided by `divisor`

@@ -39,7 +39,7 @@ struct stk_event {
 
 typedef struct stki_device_ops {
     /* Device memory, and host memory that the device can copy from directly (page-locked for a GPU). Allocates exactly
-     * that many bytes from the driver; tensors use the pools below. A block must not be in use when it is freed. */
+     * `bytes` bytes from the driver; tensors use the pools below. A block must not be in use when it is freed. */
     stk_status (*alloc)(stk_device *device, int64_t bytes, void **out, stk_error *err);
     void (*free)(stk_device *device, void *block, int64_t bytes);
     stk_status (*alloc_pinned)(stk_device *device, int64_t bytes, void **out, stk_error *err);
@@ -72,7 +72,7 @@ typedef struct stki_device_ops {
     stk_status (*event_wait)(stk_device *device, stk_event *event, stk_error *err);
     stk_status (*event_elapsed)(stk_device *device, const stk_event *from, const stk_event *to, int64_t *out_ns,
                                 stk_error *err);
-    /* Keeps the stream busy for this time without touching memory. */
+    /* Keeps the stream busy for `ns` nanoseconds without accessing memory. */
     stk_status (*spin)(stk_device *device, int64_t ns, stk_stream *stream, stk_error *err);
     stk_status (*synchronize)(stk_device *device, stk_error *err);
     stk_status (*properties)(stk_device *device, stk_device_properties *out, stk_error *err);
@@ -95,7 +95,7 @@ typedef struct stki_device_ops {
 typedef struct stki_pool stki_pool;
 typedef struct stki_pool_ops {
     stk_status (*alloc)(stki_pool *pool, int64_t bytes, stk_stream *stream, void **out, stk_error *err);
-    /* For long-lived blocks: allocates exactly that many bytes from the driver, bypassing the cache; the pool counts
+    /* For long-lived blocks: allocates exactly `bytes` bytes from the driver, bypassing the cache; the pool counts
      * them. */
     stk_status (*alloc_exact)(stki_pool *pool, int64_t bytes, void **out, stk_error *err);
     void (*free)(stki_pool *pool, void *block, int64_t bytes);

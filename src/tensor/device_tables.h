@@ -1,6 +1,6 @@
-/* device_tables.h: tables of numbers that a device's kernels read. They belong to an owner (a conversion, a quantizer)
- * and stay in the memory of each device that has used the owner until it is destroyed. Most parameters fit into a
- * kernel's arguments and do not need this. A zeroed struct is an owner without tables. Any thread. */
+/* device_tables.h: tables of numbers that a device's kernels read. They belong to an owner (a conversion, a quantizer).
+ * Each device that has used the owner keeps them in its memory until the owner is destroyed. Most parameters fit into a
+ * kernel's arguments and do not need this. A zeroed struct is an owner without tables. Thread-safe. */
 #ifndef STKI_DEVICE_TABLES_H
 #define STKI_DEVICE_TABLES_H
 
@@ -16,7 +16,7 @@ typedef struct stki_device_tables {
  * of one owner. The first call copies the data and waits for the copy; it must not happen during graph capture. */
 stk_status stki_device_tables_get(const stki_device_tables *tables, stk_device *device, int kind, const void *first,
                                   const void *second, int64_t bytes, const void **out, stk_error *err);
-/* Frees the tables; no queued work may still read them. */
+/* Frees the tables, which no queued work may read any more. */
 void stki_device_tables_fini(stki_device_tables *tables);
 
 #endif

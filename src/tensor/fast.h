@@ -1,5 +1,5 @@
-/* fast.h: the vector variants of copies and casts. The plain code (cast.c, strided walks) is the definition; these
- * functions give the same bits faster but need not exist. Tables by element size are indexed by its logarithm: 1, 2, 4,
+/* fast.h: the vector variants of copies and casts. The plain code (cast.c, strided walks) defines the results. These
+ * functions are optional; they give the same bits faster. Tables by element size are indexed by its logarithm: 1, 2, 4,
  * 8 bytes are 0, 1, 2, 3. No alignment is required. */
 #ifndef STKI_FAST_H
 #define STKI_FAST_H
@@ -75,8 +75,8 @@ typedef void (*stki_shuffle_fn)(const stki_shuffle *shuffle, char *dst, const ch
 typedef void (*stki_tile_fn)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t dst_rows,
                              int64_t dst_columns, int64_t reach, bool streaming);
 
-/* Copies bytes with non-temporal stores, any alignment. The caller must call stki_store_fence() before it publishes
- * them to other threads. */
+/* Copies bytes with non-temporal stores, any alignment. The caller must call stki_store_fence() before it publishes the
+ * bytes to other threads. */
 typedef void (*stki_stream_fn)(void *dst, const void *src, int64_t bytes);
 
 typedef struct stki_fast {

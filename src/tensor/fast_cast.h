@@ -2,7 +2,7 @@
  * a file that defines
  *     static void half_from_f32(char *dst, const char *src, int64_t count);
  *     static void f32_from_half(char *dst, const char *src, int64_t count);
- * f16 is converted through f32 in blocks. Pairs of dtypes that are not here use the wide forms of cast.c. */
+ * f16 is converted through f32 in blocks. All other pairs of dtypes use the wide forms of cast.c. */
 #include "dtype.h"
 #include "small_float.h"
 #include <string.h>

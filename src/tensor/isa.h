@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 /* "ref", "avx2", "avx512", "neon". Selected once: the best one the CPU supports, or STOKER_ISA if the CPU supports it
- * (else the best one is used and stki_isa_note reports it). */
+ * (otherwise the best one is used and stki_isa_note reports it). */
 enum stki_isa { STKI_ISA_REF, STKI_ISA_AVX2, STKI_ISA_AVX512, STKI_ISA_NEON };
 enum stki_isa stki_isa(void);
 const char *stki_isa_name(enum stki_isa isa);

@@ -1,5 +1,5 @@
-/* ops_arg.c: minima and maxima along one dimension with their index, or the index in the flattened tensor. Of equal
- * elements, the first one's index is returned. */
+/* ops_arg.c: minima and maxima along one dimension with their index, or the index in the flattened tensor. Among equal
+ * elements, the index of the first one is returned. */
 #include "cast.h"
 #include "error.h"
 #include "ops_extreme_loops.h"

@@ -98,7 +98,7 @@ static bool fits(struct operand *out, stki_matrix matrix, int64_t rows, int64_t 
     return !out->transposed || takes(matrix.row_stride, matrix.column_stride, rows, size);
 }
 
-/* Room for a row-major copy. */
+/* Allocates memory for a row-major copy. */
 static bool make_room(struct operand *out, int64_t rows, int64_t columns, int64_t size)
 {
     *out = (struct operand){.leading = columns, .bytes = rows * columns * size};

@@ -3,8 +3,8 @@
  * The axes are planned once (strided.h), in the order of the output's memory. They are then processed by
  *   rows   the last axis at once. The loops read contiguous operands of the compute dtype in place; others pass through
  *          a block that stays in the L1 cache: gathered, cast, computed, cast, stored.
- *   tiles  two axes at once, for operands that are contiguous along another axis than the output (each cache line is
- *          then read once per tile), and for rows too short for a call each, which are gathered into one. */
+ *   tiles  two axes at once, for operands that are contiguous along a different axis than the output (each cache line
+ * is then read once per tile), and for rows too short for a call each, which are gathered into one. */
 #include "ops_elementwise.h"
 #include "cast.h"
 #include "fast.h"

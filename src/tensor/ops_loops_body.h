@@ -43,8 +43,8 @@
     LOOP_WITH_ONE(name, result, type, expression) \
     LOOP_ONE_WITH(name, result, type, expression)
 
-/* Integers wrap: two's complement addition is the same for both signs, and results promoted to int are truncated again.
- * `wide` avoids the promotion of u16 to int, whose product could overflow. */
+/* Integers wrap: in two's complement, these operations are the same for signed and unsigned integers, and results
+ * promoted to int are truncated again. `wide` avoids the promotion of u16 to int, whose product could overflow. */
 #define WRAPPING(bits, wide)                                         \
     LOOPS(add_##bits, stki_u##bits, stki_u##bits, (wide)p + (wide)q) \
     LOOPS(sub_##bits, stki_u##bits, stki_u##bits, (wide)p - (wide)q) \

@@ -59,7 +59,7 @@ static stk_dtype promote_real(stk_dtype a, stk_dtype b)
     return stk_dtype_size(a) > stk_dtype_size(b) ? a : b;
 }
 
-/* The common dtype of two. NONE: no dtype yet. */
+/* The common dtype of `a` and `b`; NONE stands for no dtype yet. */
 static stk_status promote(stk_dtype a, stk_dtype b, stk_dtype *out, stk_error *err)
 {
     enum stki_category of_a = stki_dtype_category(a), of_b = stki_dtype_category(b);

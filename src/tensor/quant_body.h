@@ -153,7 +153,7 @@ INLINE void quantize(stk_qdtype to, enum pairs pairs, const stki_quant_lane *lan
 
 enum product {
     IN_FLOAT, /* one pair, or f32 scales */
-    CHANNELS, /* in f64, as the definition says */
+    CHANNELS, /* in f64, as defined */
     PROVEN    /* in f32 with a scale split in two parts */
 };
 

@@ -111,7 +111,7 @@ void stki_record_storage_end(stk_storage *storage)
     if (!atomic_load_explicit(&storage->record, memory_order_acquire))
         return;
     stki_lock(&lock);
-    record = atomic_load_explicit(&storage->record, memory_order_relaxed); /* unless it has been removed meanwhile */
+    record = atomic_load_explicit(&storage->record, memory_order_relaxed); /* NULL: removed in the meantime */
     if (record)
         forget(record);
     stki_unlock(&lock);

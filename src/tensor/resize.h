@@ -2,8 +2,7 @@
  * fixed-point coefficients of 22 fraction bits and an intermediate result rounded to 8 bits. The horizontal pass comes
  * first, unless the height shrinks by more than twice as many pixels as the width (of the whole image, not of the box).
  * A resizer holds the coefficients for one input size, box, output size and filter, and a buffer for the rows between
- * the passes. The coefficients are reused as long as these parameters stay the same. One thread at a time.
- */
+ * the passes. The coefficients are reused while these parameters do not change. One thread at a time. */
 #ifndef STKI_RESIZE_H
 #define STKI_RESIZE_H
 
@@ -49,7 +48,7 @@ typedef struct stki_resize_support {
 stk_status stki_resize_check(const stki_resize_job *job, stk_error *err);
 
 stk_status stki_resizer_create(stki_resizer **out, stk_error *err);
-/* For tests and benchmarks: uses the kernels of the given variant instead of stki_isa's. */
+/* For tests and benchmarks: uses the kernels of the given instruction set instead of the selected one. */
 stk_status stki_resizer_create_isa(enum stki_isa isa, stki_resizer **out, stk_error *err);
 void stki_resizer_destroy(stki_resizer *resizer); /* NULL is allowed */
 
@@ -62,8 +61,8 @@ const stki_resize_support *stki_resizer_support(const stki_resizer *resizer);
  * overlap. */
 void stki_resizer_run(stki_resizer *resizer, const uint8_t *in, int64_t in_row, uint8_t *out, int64_t out_row);
 /* The same, a few rows at a time, for callers that use the rows while they are in the cache: call begin, then next for
- * `count` rows (of the window) until all have been produced. `in` must not change meanwhile. Multiples of four rows are
- * the most efficient. */
+ * `count` rows (of the window) until all have been produced. Until then `in` must not change. Multiples of four rows
+ * are the most efficient. */
 void stki_resizer_begin(stki_resizer *resizer, const uint8_t *in, int64_t in_row);
 void stki_resizer_next(stki_resizer *resizer, uint8_t *out, int64_t out_row, int64_t count);
 

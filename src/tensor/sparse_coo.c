@@ -344,7 +344,7 @@ stk_status stki_sparse_scatter(const stk_tensor *values, int ndim, const int64_t
     return STK_OK;
 }
 
-/* Replaces the indices of the first axis by offsets in the row-major dense tensor, in elements. */
+/* Replaces the indices of the first axis with offsets in the row-major dense tensor, in elements. */
 static stk_status flatten_indices(const stk_coo *coo, int64_t *indices, stk_error *err)
 {
     int64_t elements = 1, count = stk_coo_entries(coo);

@@ -25,8 +25,8 @@ stk_status stki_stage_begin_write(stki_stage *stage, const stk_tensor *tensor, s
 stk_status stki_stage_commit(stki_stage *stage, stk_error *err);
 void stki_stage_end(stki_stage *stage);
 
-/* Copies bytes between a device and host memory of any kind, after the work in the thread's current stream. Complete
- * when it returns. */
+/* Copies bytes between a device and host memory of any kind, after the work in the thread's current stream. The copy is
+ * complete when the call returns. */
 stk_status stki_device_copy_now(stk_device *device, void *dst, bool dst_on_device, const void *src, bool src_on_device,
                                 int64_t bytes, stk_error *err);
 

@@ -10,7 +10,7 @@ struct stk_storage {
     stk_device *device; /* never NULL */
     void *data;
     int64_t bytes;
-    void (*free_fn)(void *context); /* frees externally owned memory; NULL: the device's own */
+    void (*free_fn)(void *context); /* frees externally owned memory; NULL: the memory is the device's own */
     void *context; /* argument of free_fn; small: the heap block; pinned: the device for which the memory is pinned */
     struct stki_record *_Atomic record; /* NULL: created while recording was off */
     bool small;                         /* struct and data share one heap block */

@@ -18,7 +18,7 @@ stk_status stki_stream_create_urgent(stk_device *device, stk_stream **out, stk_e
 /* References. The library may hold streams beyond the life of their handles: a DLPack deleter, for example, records an
  * event in the stream that its tensor was exported for. A stream created by the library lives until its last reference
  * is released. A wrapped stream is not used after its handle has been destroyed; an event after its last work then
- * represents it. Any thread. */
+ * represents it. Thread-safe. */
 void stki_stream_retain(stk_stream *stream);  /* NULL is allowed */
 void stki_stream_release(stk_stream *stream); /* NULL is allowed */
 /* Records the event after all work queued in the stream. `marked` is false after an error, and for a wrapped stream

@@ -1,7 +1,7 @@
 /* strided.h: iteration over the elements of several strided operands at once. First the axes are planned: axes of
  * length 1 are dropped, the others are sorted by decreasing stride of the first operand, and axes that are contiguous
- * with each other in every operand are merged. Then a walk stops at every row (or at every block of the last few axes)
- * and gives its address in each operand.
+ * with each other in every operand are merged. A walk then visits every row (or every block of the last few axes) and
+ * provides its address in each operand.
  *
  *     stki_strided plan;
  *     stki_walk walk;
@@ -9,8 +9,7 @@
  *     if (stki_walk_begin(&walk, &plan, 1, (const void *const[]){dst, src}))
  *         do
  *             row(walk.at[0], plan.strides[0][plan.ndim - 1], walk.at[1], …, plan.shape[plan.ndim - 1]);
- *         while (stki_walk_next(&walk));
- */
+ *         while (stki_walk_next(&walk)); */
 #ifndef STKI_STRIDED_H
 #define STKI_STRIDED_H
 
@@ -32,7 +31,7 @@ typedef struct stki_strided {
     int64_t strides[STKI_OPERANDS][STK_MAX_DIMS]; /* bytes */
 } stki_strided;
 
-/* Strides are in bytes, one array per operand, all of `shape`. */
+/* Strides are in bytes, with one array per operand; all operands have this shape. */
 void stki_strided_plan(stki_strided *plan, int operands, const int64_t *const *strides, int ndim, const int64_t *shape,
                        enum stki_axis_order order);
 

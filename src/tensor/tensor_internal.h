@@ -1,19 +1,18 @@
-/* tensor_internal.h: functions shared by the files of src/tensor and the readers that are not in the public header. */
+/* tensor_internal.h: functions outside the public header that the files of src/tensor and the readers share. */
 #ifndef STKI_TENSOR_INTERNAL_H
 #define STKI_TENSOR_INTERNAL_H
 
 #include <stoker/tensor.h>
 
 /* Shape and byte strides of a row-major tensor (each stride the product of max(size, 1) to its right times the element
- * size). STK_E_BAD_SHAPE: negative size, or the bytes, with empty axes counted as 1, do not fit in 63 bits;
- * STK_E_UNSUPPORTED: more than STK_MAX_DIMS axes. */
+ * size). STK_E_BAD_SHAPE: a size is negative, or the number of bytes, with empty axes counted as 1, does not fit in 63
+ * bits; STK_E_UNSUPPORTED: more than STK_MAX_DIMS axes. */
 stk_status stki_row_major(stk_dtype dtype, int ndim, const int64_t *shape, int64_t *strides, int64_t *out_bytes,
                           stk_error *err);
 
 /* dst[i…] = cast(src[i…]) over `shape`, any strides (source: 0 allowed), no overlap; docs/reference/tensor.md has the
- * rules of the cast. `src_swapped`: the source's elements are in the opposite byte order. Never fails: every pair of
- * dtypes exists.
- */
+ * rules of the cast. `src_swapped`: the source's elements are in the opposite byte order. Never fails, because every
+ * pair of dtypes is supported. */
 void stki_copy_strided(void *dst, stk_dtype dst_dtype, const int64_t *dst_strides, const void *src, stk_dtype src_dtype,
                        const int64_t *src_strides, bool src_swapped, int ndim, const int64_t *shape);
 
@@ -27,19 +26,19 @@ float stki_bf16_to_f32(uint16_t x);
  * one of the inputs. */
 stk_status stki_broadcast_shape(int a_ndim, const int64_t *a_shape, int b_ndim, const int64_t *b_shape, int *out_ndim,
                                 int64_t *shape, stk_error *err);
-/* Byte strides and bytes of a dense tensor in a layout other than KEEP. STK_E_BAD_DIM: channels-last needs four axes.
- */
+/* Byte strides and size in bytes of a dense tensor in a layout other than KEEP. STK_E_BAD_DIM: channels-last needs four
+ * axes. */
 stk_status stki_layout_strides(stk_dtype dtype, int ndim, const int64_t *shape, stk_layout layout, int64_t *strides,
                                int64_t *out_bytes, stk_error *err);
 
 /* The device of a tensor, never NULL. */
 stk_device *stki_tensor_device(const stk_tensor *tensor);
 
-/* The bytes a tensor touches: [*out_low, *out_high) relative to its data address; both 0 without elements.
- * STK_E_BAD_SHAPE: they do not fit in 63 bits. */
+/* The range of bytes that a tensor's elements occupy: [*out_low, *out_high) relative to its data address; both are 0 if
+ * there are no elements. STK_E_BAD_SHAPE: the range does not fit in 63 bits. */
 stk_status stki_byte_span(stk_dtype dtype, int ndim, const int64_t *shape, const int64_t *strides, int64_t *out_low,
                           int64_t *out_high, stk_error *err);
-/* Whether it covers a block of memory exactly once, with its axes in any order. */
+/* Whether the tensor covers a block of memory exactly once, with its axes in any order. */
 bool stki_tensor_is_dense(const stk_tensor *tensor);
 
 /* Wraps a negative dimension; a tensor without axes accepts 0 and -1. STK_E_BAD_DIM names `what`. */

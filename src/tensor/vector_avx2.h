@@ -44,7 +44,7 @@ INLINE vf vf_load(const void *at)
     return _mm256_loadu_ps((const float *)at);
 }
 
-/* The first `count` lanes; the others are 0. */
+/* Loads the first `count` lanes and sets the others to 0. */
 INLINE vf vf_load_some(const void *at, int64_t count)
 {
     const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
@@ -62,7 +62,7 @@ INLINE void vf_store(void *to, vf x)
     _mm256_storeu_ps((float *)to, x);
 }
 
-/* The first `count` lanes. */
+/* Stores the first `count` lanes. */
 INLINE void vf_store_some(void *to, vf x, int64_t count)
 {
     float all[WIDTH];
@@ -71,7 +71,7 @@ INLINE void vf_store_some(void *to, vf x, int64_t count)
     memcpy(to, all, (size_t)count * sizeof(float));
 }
 
-/* `count` f16, at most WIDTH; the other lanes are 0. */
+/* Loads `count` f16, at most WIDTH, and sets the other lanes to 0. */
 INLINE vf vf_load_f16(const void *at, int64_t count)
 {
     uint16_t all[WIDTH] = {0};

@@ -38,7 +38,7 @@ INLINE __m128i bytes_16(const void *at)
 #define vd_load _mm512_loadu_pd
 #define vf_store _mm512_storeu_ps
 
-/* The first `count` lanes, at most WIDTH; the others are 0. No byte after them is read. */
+/* Loads the first `count` lanes, at most WIDTH, and sets the others to 0. Reads no byte after them. */
 INLINE vf vf_load_some(const void *at, int64_t count)
 {
     return _mm512_maskz_loadu_ps((__mmask16)low_bits(count), at);
@@ -49,7 +49,7 @@ INLINE void vf_store_some(void *to, vf x, int64_t count)
     _mm512_mask_storeu_ps(to, (__mmask16)low_bits(count), x);
 }
 
-/* `count` f16, at most WIDTH; the other lanes are 0. */
+/* Loads `count` f16, at most WIDTH, and sets the other lanes to 0. */
 INLINE vf vf_load_f16(const void *at, int64_t count)
 {
     return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16((__mmask16)low_bits(count), at));
