@@ -1,5 +1,5 @@
-/* loadbench_clocks.c: a worker's clock is updated when an activity ends, so a wait that started before the span counts
- * completely. Time in excess of the workers' total was spent before the span; it is first subtracted from waits,
+/* loadbench_clocks.c: a worker's clock is updated when an activity ends, so an activity that started before the span is
+ * counted in full. Time in excess of the workers' total was spent before the span. It is subtracted from waits first,
  * because these are long, and then from work. */
 #include "loadbench_clocks.h"
 

@@ -4,8 +4,8 @@
 
 #include <stoker/loader.h>
 
-/* The clocks of workers, as ROW(member, key); stk_loader_stats and stk_worker_stats both have the member. Spans,
- * intervals and the stages of a repeat are generated from this list. */
+/* The times that workers account for, as ROW(member, key). stk_loader_stats and stk_worker_stats both have each member.
+ * The code for spans, intervals and the stages of a repeat is generated from this list. */
 #define LB_WORKER_CLOCKS(ROW)             \
     ROW(order_ns, "order_work_ns")        \
     ROW(read_ns, "read_work_ns")          \
@@ -17,10 +17,10 @@
     ROW(wait_slot_ns, "wait_for_slot_ns") \
     ROW(wait_work_ns, "wait_for_work_ns")
 
-/* Converts counters to differences since `before`. */
+/* Subtracts the counters of `before` from those of `stats`. */
 void lb_stats_since(stk_loader_stats *stats, const stk_loader_stats *before);
-/* Limits the times of a span of elapsed_ns: their sum to the workers' time, and the consumer's wait to the consumer's
- * time. */
+/* Clamps the times of a span of elapsed_ns: the sum of the workers' times to the time available to them, and the
+ * consumer's wait to elapsed_ns. */
 void lb_stats_fit(stk_loader_stats *stats, int64_t elapsed_ns);
 
 #endif

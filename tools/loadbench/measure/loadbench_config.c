@@ -14,7 +14,7 @@
 
 #define DAY (24 * 3600 * 1e9)
 
-/* Indexes of the option rows for which it matters whether they were given. */
+/* Indexes of the option rows. */
 enum {
     CONSUMER,
     PRESET,
@@ -66,7 +66,7 @@ static const stki_option rows[ROW_COUNT] = {
                          "Number of measurements, each with a new loader; the result is their median"),
     [CACHE] = {.name = "cache",
                .type = STKI_OPT_ENUM,
-               .offset = offsetof(struct lb_bench, cache), /* the '-' in it is not a minus sign */
+               .offset = offsetof(struct lb_bench, cache), /* no macro, because as-is would be an expression */
                .fallback = "as-is",
                .words = lb_cache_words,
                .unit = "",
@@ -79,8 +79,8 @@ static const stki_option rows[ROW_COUNT] = {
 };
 const stki_option_table lb_bench_table = STKI_OPTION_TABLE("bench", rows);
 
-/* With epochs, batches or samples, the end and the first measured batch are fixed; a cold file is cold only the first
- * time it is read. */
+/* Applies the defaults that depend on other options. With epochs, batches or samples, the measurement has a fixed first
+ * batch and a fixed end, so there is no ramp and no time limit. A file is cold only the first time that it is read. */
 static void settle(struct lb_bench *bench, const bool *seen)
 {
     const bool cold = bench->cache == LB_CACHE_COLD;
@@ -99,7 +99,7 @@ static const stki_node *key(const stki_node *section, int row)
     return stki_node_get(section, rows[row].name);
 }
 
-/* Applies the preset to missing options; a step requires a consumer with steps. */
+/* Applies the preset to options that were not given. Options for steps are errors for a consumer without steps. */
 static stk_status settle_step(const stki_node *section, struct lb_bench *bench, bool *seen, stk_error *err)
 {
     const struct lb_preset *preset = &lb_presets[bench->preset];
@@ -158,7 +158,8 @@ static char *name_of(const char *path)
     return stki_format("%.*s", dot && dot > name ? (int)(dot - name) : (int)strlen(name), name);
 }
 
-/* The default. It is never reported as unused, because --show-config prints it. */
+/* Returns the default of limit_time. A limit_time with this value is never reported as unused, because --show-config
+ * prints it. */
 static int64_t usual_limit_time(void)
 {
     struct lb_bench usual;
@@ -167,7 +168,7 @@ static int64_t usual_limit_time(void)
     return usual.limit_time;
 }
 
-/* A digest requires whole epochs or a number of batches. */
+/* With `digest`, the run ends after whole epochs or a number of batches or samples, so that its end is reproducible. */
 static stk_status read_bench(struct lb_config *out, bool digest, stk_error *err)
 {
     const stki_node *root = stki_document_root(out->document), *section = stki_node_get(root, "bench"), *num_epochs;
@@ -204,7 +205,7 @@ static stk_status read_bench(struct lb_config *out, bool digest, stk_error *err)
     return STK_OK;
 }
 
-/* Reports keys of `bench` in other sections, because the library does not know them. */
+/* Fails with a better message than the library's if a key of `bench` is in another section. */
 static stk_status check_elsewhere(const stki_node *node, stk_error *err)
 {
     for (int i = 0; node->kind == STKI_NODE_MAP && i < node->count; i++) {
@@ -221,7 +222,7 @@ static stk_status check_elsewhere(const stki_node *node, stk_error *err)
     return STK_OK;
 }
 
-/* Finds the library's section that has a key of that name. */
+/* Finds the section of the library's options that has a key of this name. */
 static bool find_elsewhere(const char *key, char *section, size_t size)
 {
     char *text = stk_loader_options_tables();
@@ -238,7 +239,7 @@ static bool find_elsewhere(const char *key, char *section, size_t size)
     return section[0] != '\0';
 }
 
-/* Reports the library's keys in the section `bench`. */
+/* Fails if a key of the library is in the section `bench`. */
 static stk_status check_bench_keys(const stki_node *bench, stk_error *err)
 {
     char section[128];
@@ -270,7 +271,7 @@ stk_status lb_config_open(const char *path, const char *const *sets, int set_cou
     return status == STK_OK ? copy_sets(sets, set_count, out, err) : status;
 }
 
-/* Rejects options that do not apply to bench.source: files, devices, the machine's limits. */
+/* Rejects options that require a loader, and turns off the measurement of limits. */
 static stk_status check_source(struct lb_bench *bench, const stki_node *section, stk_error *err)
 {
     if (bench->consumer != LB_CONSUMER_NULL && bench->consumer != LB_CONSUMER_STEP)

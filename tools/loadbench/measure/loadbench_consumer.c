@@ -1,4 +1,4 @@
-/* loadbench_consumer.c: the null consumer only counts; touch reads every byte once at memory speed. Its sum is part of
+/* loadbench_consumer.c: `null` only counts batches. `touch` reads every byte once, at memory speed; its sum is part of
  * the result, so the compiler cannot remove the reads. */
 #include "loadbench_consumer.h"
 #include "loadbench_device.h"
@@ -56,7 +56,7 @@ struct axis {
     int64_t length, stride; /* stride >= 0 */
 };
 
-/* Sorts axes by stride, largest first, which is the order in memory. */
+/* Compares axes by stride, largest first, which gives the order in memory. */
 static int compare_axes(const void *a, const void *b)
 {
     const struct axis *x = a, *y = b;
@@ -77,7 +77,7 @@ uint64_t lb_tensor_sum(const stk_tensor *tensor)
             return 0;
         if (length == 1)
             continue;
-        if (stride < 0) /* the same elements, traversed in reverse */
+        if (stride < 0) /* starts at the lowest address and traverses the axis in reverse */
             base += stride * (length - 1);
         axes[count++] = (struct axis){length, stride < 0 ? -stride : stride};
     }
@@ -109,7 +109,7 @@ static stk_status take_all_bytes(struct lb_consumer_state *state, const stk_batc
     for (int i = 0; i < state->field_count; i++) {
         stk_tensor tensor, here;
         stk_status status = stk_batch_tensor(batch, state->field_names[i], &tensor, err);
-        if (status == STK_OK) /* the tensor itself, unless it is on a device */
+        if (status == STK_OK) /* returns the tensor itself unless it is on a device */
             status = stk_tensor_to_device(&tensor, NULL, &here, err);
         if (status != STK_OK)
             return status;

@@ -9,10 +9,10 @@ struct lb_consumer_state {
     int field_count;
     const char *const *field_names;
     uint64_t checksum;  /* sum of everything read; 0 if nothing is read */
-    char device[32];    /* destination of the loader; "" for ordinary memory */
+    char device[32];    /* the device that the loader delivers to; "": ordinary memory */
     int64_t step_ns;    /* bench.step_time */
-    stk_stream *stream; /* batches are requested and released in it; NULL: on the host */
-    int timer_slack;    /* step consumer: previous value of this thread, ns */
+    stk_stream *stream; /* batches are requested and released on this stream; NULL: on the host */
+    int timer_slack;    /* step consumer: this thread's previous timer slack in ns */
     bool cut;           /* a signal interrupted the step */
 };
 
@@ -20,7 +20,8 @@ struct lb_consumer {
     const char *name, *help;
     /* Uses a batch, which is released afterwards. */
     stk_status (*take)(struct lb_consumer_state *state, const stk_batch *batch, stk_error *err);
-    /* Called once per repeat; each may be NULL. settle waits for work that was queued for previous batches. */
+    /* `begin` and `end` are called once per repeat. `settle` blocks until the work queued for previous batches is done.
+     * Each may be NULL. */
     stk_status (*begin)(struct lb_consumer_state *state, stk_error *err);
     stk_status (*settle)(struct lb_consumer_state *state, stk_error *err);
     void (*end)(struct lb_consumer_state *state);

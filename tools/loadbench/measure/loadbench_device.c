@@ -1,4 +1,4 @@
-/* loadbench_device.c: see loadbench_device.h. The device consumer only queues work: the host never waits for results,
+/* loadbench_device.c: see loadbench_device.h. The device consumer only queues work. The host never waits for results,
  * as in a training loop that does not read them. */
 #include "loadbench_device.h"
 #include "allocate.h"
@@ -48,9 +48,9 @@ void lb_device_end(struct lb_consumer_state *state)
 /* ---- plain copies ---- */
 
 enum { MOST_BLOCKS = 16, MOST_ROUNDS = 256 };
-#define MOST_BYTES (INT64_C(256) << 20) /* limit for all blocks of one side */
+#define MOST_BYTES (INT64_C(256) << 20) /* limit for the total size of the blocks of each kind */
 
-/* All zero: no blocks. */
+/* May be zeroed, which means no blocks. */
 struct blocks {
     stk_tensor pinned[MOST_BLOCKS], pageable[MOST_BLOCKS], there[MOST_BLOCKS];
     int count;
@@ -95,7 +95,7 @@ static stk_status make_blocks(stk_device *device, int64_t bytes, int blocks, str
     return status;
 }
 
-/* Runs one round over the blocks, timed by the stream. */
+/* Copies every block once, timed with events of the stream. */
 static stk_status pinned_round(struct blocks *b, int64_t *ns, stk_error *err)
 {
     stk_status status = stk_event_record(b->begin, b->stream, err);
@@ -119,7 +119,7 @@ static stk_status pageable_round(struct blocks *b, int64_t *ns, stk_error *err)
     return status;
 }
 
-/* Runs rounds for the given time, after a warm-up round; the rate is the median. */
+/* Runs a warm-up round, then rounds for time_ns, but at least three. *out is the median rate. */
 static stk_status rate_of(struct blocks *b, stk_status (*round)(struct blocks *, int64_t *, stk_error *), int64_t bytes,
                           int64_t time_ns, double *out, stk_error *err)
 {

@@ -1,11 +1,11 @@
-/* loadbench_device.h: for loaders that deliver to a device: a consumer that keeps a stream busy like a training step,
- * and the rate of plain copies of the same size over the bus. */
+/* loadbench_device.h: for loaders that deliver to a device. Provides a consumer that keeps a stream busy, as a training
+ * step does, and measures the rate of plain copies of the same size over the bus. */
 #ifndef LOADBENCH_DEVICE_H
 #define LOADBENCH_DEVICE_H
 
 #include "loadbench_consumer.h"
 
-/* The device consumer: its stream, from open to close of a repeat. */
+/* The device consumer. Its stream exists from lb_device_begin to lb_device_end, which is one repeat. */
 stk_status lb_device_begin(struct lb_consumer_state *state, stk_error *err);
 stk_status lb_device_take(struct lb_consumer_state *state, const stk_batch *batch, stk_error *err);
 /* Waits for all queued steps. */
@@ -17,9 +17,9 @@ struct lb_transfer {
     double pinned_bytes_per_s, pageable_bytes_per_s;
 };
 
-/* Measures consecutive copies of `bytes` to the device in one stream: queued ones from pinned memory, and blocking ones
- * from pageable memory. `blocks`: number of blocks used in turn, so that no cache makes the copies faster than the
- * loader's. */
+/* Measures consecutive copies of `bytes` to the device on one stream: queued copies from pinned memory, and blocking
+ * copies from pageable memory. The copies cycle through `blocks` blocks, so that caches do not make them faster than
+ * the loader's copies. */
 stk_status lb_transfer_measure(const char *device, int64_t bytes, int blocks, int64_t time_ns, struct lb_transfer *out,
                                stk_error *err);
 

@@ -1,4 +1,4 @@
-/* loadbench_effective.h: a loader's options in effect, parsed once for a result, its figures and its texts. */
+/* loadbench_effective.h: a loader's effective options, parsed once for a result, its figures and its text. */
 #ifndef LOADBENCH_EFFECTIVE_H
 #define LOADBENCH_EFFECTIVE_H
 
@@ -10,7 +10,7 @@
 struct lb_effective {
     json_t *all;        /* `effective` in results; NULL: not read yet */
     char device[32];    /* "": batches in ordinary memory */
-    char convert[48];   /* "loader.convert=…", the place of the conversion, for later repeats; "" without a device */
+    char convert[48];   /* "loader.convert=…" in effect, for later repeats; "" without a device */
     int64_t timeout_ns; /* negative: no timeout */
     int64_t batch_size;
     bool random; /* whether the order is random */
@@ -20,9 +20,9 @@ struct lb_effective {
 stk_status lb_effective_read(const stk_loader *loader, struct lb_effective *out, stk_error *err);
 void lb_effective_fini(struct lb_effective *effective);
 
-/* The facts of a field: its format, and the list of its files. NULL: none. */
+/* Returns the properties of a field, such as its format and its files. NULL: none. */
 const json_t *lb_effective_field(const struct lb_effective *effective, const char *name);
-/* A fact of the plan; NULL: none. */
+/* Returns a property of the plan; NULL: none. */
 const json_t *lb_effective_plan(const struct lb_effective *effective, const char *name);
 
 #endif

@@ -21,7 +21,8 @@ static void format_shape(const stk_field_info *info, char *out, int size)
         snprintf(out + used, (size_t)(size - used), "]");
 }
 
-/* Returns the bytes of a sample in its file, if every sample has as many elements as its row in the batch. */
+/* Returns the size of a sample in its file, assuming as many elements as in a row of the batch; 0 if the size
+ * varies. */
 static int64_t sample_bytes(const stk_field_info *info)
 {
     int64_t bytes = stk_dtype_size(info->source_dtype);
@@ -73,7 +74,7 @@ static stk_status add_file(struct lb_facts *facts, const char *path, stk_error *
     return STK_OK;
 }
 
-/* Adds a file of a field; fields may share files. */
+/* Adds a file of a field. A file that several fields share is added to facts->data only once. */
 static stk_status add_data(struct lb_facts *facts, const char *path, const char *format, stk_error *err)
 {
     struct stat about;
@@ -81,7 +82,7 @@ static stk_status add_data(struct lb_facts *facts, const char *path, const char 
 
     if (format && strcmp(format, "synthetic") == 0)
         return add_file(facts, path, err);
-    /* a file with format "images" is a list */
+    /* a regular file with format "images" is a list of images */
     if (format && strcmp(format, "images") == 0 && stat(path, &about) == 0 && S_ISREG(about.st_mode))
         facts->data.others = true;
 
@@ -91,7 +92,7 @@ static stk_status add_data(struct lb_facts *facts, const char *path, const char 
     return status == STK_OK && !known && !facts->data_known ? lb_files_add(&facts->data, path, err) : status;
 }
 
-/* Records the config and all files of all fields. */
+/* Records the state of the config and of all files of all fields. */
 static stk_status read_files(const char *config_path, struct lb_facts *facts, stk_error *err)
 {
     json_t *fields = json_object_get(facts->effective.all, "fields"), *field, *path;

@@ -1,5 +1,5 @@
-/* loadbench_marks.c: see loadbench_marks.h. Marks are totals since the opening, so removing one simply joins its two
- * intervals. */
+/* loadbench_marks.c: see loadbench_marks.h. Marks are totals since the loader was opened, so removing a mark simply
+ * joins the two intervals beside it. */
 #include "loadbench_marks.h"
 #include "allocate.h"
 #include "error.h"
@@ -55,7 +55,7 @@ static void thin(struct lb_marks *marks)
 
     for (int i = 0; i < marks->count; i++) {
         const int place =
-            i <= marks->first ? i : i - marks->first; /* index within its part (before or after the start) */
+            i <= marks->first ? i : i - marks->first; /* index within its phase (before or after mark `first`) */
         if (place % 2 != 0 && i != marks->first && i != marks->count - 1)
             continue;
         if (i == marks->first)
@@ -124,7 +124,7 @@ int64_t lb_interval_value(const struct lb_figure *figure, const void *from, cons
     return figure->level ? end : end < 0 ? -1 : end - lb_figure_integer(figure, from);
 }
 
-/* Writes members of a JSON object, the first one after `before`. */
+/* Writes the figures of a group as members of a JSON object. `before` is written before the first one. */
 static void log_group(FILE *to, int group, const void *from, const void *until, const char *before)
 {
     for (int i = 0; i < lb_interval_figure_count; i++) {

@@ -1,5 +1,5 @@
-/* loadbench_prepare.c: preparation of a repeat: finds the data files, sets up the page cache as given by bench.cache,
- * and opens the loader. */
+/* loadbench_prepare.c: prepares a repeat: finds the data files, sets up the page cache according to bench.cache, and
+ * opens the loader. */
 #include "loadbench_prepare.h"
 #include "clock.h"
 #include "error.h"
@@ -8,8 +8,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Some errors that name no file are errors in the config, although they depend on the data: a batch larger than the
- * data, memory for less than a batch, indices out of range. */
+/* Reports errors that name no file as errors in the config if the config caused them, although they depend on the data:
+ * a batch larger than the data, too little memory for a batch, or indices out of range. */
 static stk_status blame(stk_error *err)
 {
     const bool by_config = err->status == STK_E_EMPTY || err->status == STK_E_RANGE || err->status == STK_E_LIMIT;
@@ -58,7 +58,7 @@ stk_status lb_prepare_loader(const struct lb_config *config, struct lb_facts *fa
         return status;
     }
     if (lb_facts_check(status == STK_OK ? *out : NULL, facts, &changed) != STK_OK) {
-        *err = changed; /* even if opening fails, because this may be the cause */
+        *err = changed; /* even if opening failed, because the change may be the cause */
         return changed.status;
     }
     return status;
@@ -94,7 +94,6 @@ stk_status lb_prepare_files(const struct lb_config *config, struct lb_facts *fac
     return status;
 }
 
-/* Sets up the page cache before the loader is opened, because mapped pages cannot be evicted. */
 stk_status lb_prepare_cache(const struct lb_config *config, const struct lb_facts *facts, struct lb_residency *before,
                             stk_error *err)
 {

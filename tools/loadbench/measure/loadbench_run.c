@@ -1,9 +1,9 @@
 /* loadbench_run.c: the measuring loop. It reads the clock four times per batch: before and after stk_loader_next, after
- * the consumer and after the release; the rest of the elapsed time is this program's own. All other statistics of
- * loader and system are read before the measurement, after it, and at the ends of intervals.
+ * the consumer, and after the release. The rest of the elapsed time is this program's own. All other statistics of the
+ * loader and the system are read before the measurement, after it, and at the ends of intervals.
  *
  * A measurement starts at the first batch boundary after the ramp (with `epochs`, at the first epoch boundary) and ends
- * at a batch boundary, so that whole batches are divided by their time. */
+ * at a batch boundary, so that rates are computed from whole batches and their time. */
 #include "loadbench_run.h"
 #include "allocate.h"
 #include "cgroup.h"
@@ -19,7 +19,7 @@
 #include <jansson.h>
 #include <string.h>
 
-/* Longest wait in ns per call of next, which bounds the delay of Ctrl-C and of the live line. */
+/* Longest wait in ns per call of `next`, which bounds the delay of Ctrl-C and of updates of the live line. */
 #define SLICE_NS (STKI_SECOND / 4)
 
 const char *const lb_ending_words[] = {
@@ -59,7 +59,7 @@ struct session {
     bool measuring;
     struct lb_mark open, begin;           /* `begin` is `open` until the measurement begins */
     struct lb_load open_load, begin_load; /* load of the whole machine at those times */
-    /* Data of the intervals; `last` starts the next line of the log. */
+    /* Data of the intervals. `last` is the mark at which the next line of the log starts. */
     struct lb_marks *marks;
     struct lb_mark last;
     stk_worker_stats *workers, *last_workers;
@@ -120,7 +120,8 @@ static stk_loader_stats read_stats(const struct lb_source *source)
     return stats;
 }
 
-/* Sets a mark with the totals so far. The clock is read last, so that the other reads are before the following span. */
+/* Sets a mark to the totals so far. The clock is read last, so that reading the totals is not part of the span that
+ * follows. */
 static void set_mark(const struct session *session, struct lb_mark *mark)
 {
     mark->batches = session->batches;
@@ -135,13 +136,13 @@ static void set_mark(const struct session *session, struct lb_mark *mark)
     mark->at_ns = stki_now_ns();
 }
 
-/* Waits for work queued by the consumer, which belongs to earlier batches. */
+/* Blocks until the work that the consumer has queued, which belongs to earlier batches, is done. */
 static stk_status settle(struct session *session, stk_error *err)
 {
     return session->consumer->settle ? session->consumer->settle(&session->consumed, err) : STK_OK;
 }
 
-/* Waits for the last steps at the end of a run; counts as the consumer's time. */
+/* Blocks until the last steps of a run are done. Counts as the consumer's time. */
 static stk_status settle_last(struct session *session, stk_error *err)
 {
     const int64_t begin = stki_now_ns();
@@ -151,7 +152,7 @@ static stk_status settle_last(struct session *session, stk_error *err)
     return status;
 }
 
-/* Ends an interval. The workers' clocks are read before the mark's own. */
+/* Ends an interval at `mark`, and logs it if there is a log. `begins`: the measurement starts at this mark. */
 static void end_interval(struct session *session, const struct lb_mark *mark, bool begins)
 {
     struct lb_marks *marks = session->marks;
@@ -179,7 +180,7 @@ static stk_status begin_measuring(struct session *session, stk_error *err)
     session->measuring = true;
     session->last_ns = 0;
     lb_load_read(&session->begin_load);
-    set_mark(session, &session->begin); /* the cost of recording the interval counts before the mark */
+    set_mark(session, &session->begin); /* set again, so that recording the interval is not measured */
     return STK_OK;
 }
 
@@ -216,7 +217,8 @@ static void show_progress(struct session *session, int64_t now)
     lb_live_draw(session->live, &progress, &stats);
 }
 
-/* Waits for the next batch in slices. STK_AGAIN: interrupted without a batch. */
+/* Requests the next batch with short timeouts, and updates the live line between them. STK_AGAIN: stopped without a
+ * batch. */
 static stk_status next_batch(struct session *session, int64_t before, struct lb_taken *taken, stk_error *err)
 {
     const int64_t deadline = session->timeout_ns < 0 ? INT64_MAX : before + session->timeout_ns;
@@ -238,7 +240,7 @@ static stk_status next_batch(struct session *session, int64_t before, struct lb_
     }
 }
 
-/* Whether the run is over before the next batch is requested. */
+/* Whether the run ends here, without requesting another batch. */
 static bool is_over(const struct session *session, int64_t now, enum lb_ending *ending)
 {
     const struct lb_bench *bench = session->bench;
@@ -260,7 +262,7 @@ static bool is_over(const struct session *session, int64_t now, enum lb_ending *
     return true;
 }
 
-/* `after`: time at which the batch was received. */
+/* Passes a batch to the consumer and releases it. `after` is the time at which the batch was received. */
 static stk_status take(struct session *session, const struct lb_taken *taken, int64_t after, stk_error *err)
 {
     const bool steps = session->source->step && session->bench->consumer == LB_CONSUMER_STEP;
@@ -357,7 +359,7 @@ struct lb_waits lb_waits_of(const stki_histogram *histogram)
     };
 }
 
-/* Number of batches that are ready but not delivered. */
+/* Returns the number of batches that are ready but not delivered. */
 static int64_t ready_batches(const stk_loader_stats *stats)
 {
     return stats->slots_ready + stats->device_slots_ready;
@@ -445,7 +447,7 @@ static void finish(struct session *session, struct lb_repeat *out)
     }
 }
 
-/* A field of varying shape has two tensors. */
+/* Lists the names of a batch's tensors. A field of varying shape has two tensors. */
 static void name_tensors(struct session *session)
 {
     for (int i = 0; i < session->facts->field_count; i++) {
@@ -462,7 +464,7 @@ static void name_tensors(struct session *session)
     session->consumed.field_names = session->names;
 }
 
-/* About 60 intervals per run, of at least ten milliseconds. */
+/* Returns the length of an interval. By default a run has about 60 intervals, each between 10 ms and 1 s long. */
 static int64_t interval_of(const struct lb_bench *bench)
 {
     const int64_t least = STKI_SECOND / 100, wanted = bench->run_time / 60;
@@ -497,7 +499,7 @@ static stk_status open_session(const struct lb_config *config, struct lb_facts *
     stk_status status;
 
     lb_load_read(&session->open_load);
-    lb_usage_read(&usage); /* opening may also read from the disk */
+    lb_usage_read(&usage); /* read before opening, which may also read from the disk */
     open_ns = stki_now_ns();
     status = session->source->open(session->source, err);
 
@@ -510,7 +512,7 @@ static stk_status open_session(const struct lb_config *config, struct lb_facts *
     if (session->consumer->begin && (status = session->consumer->begin(&session->consumed, err)) != STK_OK)
         return status;
     set_mark(session, &session->open);
-    allocations = session->open.usage.allocations; /* opening may allocate, running should not */
+    allocations = session->open.usage.allocations; /* counted after opening, because only opening should allocate */
     session->open.usage = usage;
     session->open.usage.allocations = allocations;
     session->open.at_ns = open_ns;
@@ -519,7 +521,8 @@ static stk_status open_session(const struct lb_config *config, struct lb_facts *
     return prepare_intervals(session, err);
 }
 
-/* If an epoch has steps but the run ended immediately, the saved position is at the end. */
+/* Returns the error for a run without batches. If an epoch has steps but the data ended immediately, the run was
+ * resumed at its end. */
 static stk_status no_batch(const struct lb_config *config, const struct session *session, enum lb_ending ending,
                            stk_error *err)
 {

@@ -1,4 +1,4 @@
-/* loadbench_run.h: one repeat: opens a loader, runs the ramp, measures, and closes the loader. */
+/* loadbench_run.h: runs one repeat: opens a loader, runs the ramp, measures, and closes the loader. */
 #ifndef LOADBENCH_RUN_H
 #define LOADBENCH_RUN_H
 
@@ -16,7 +16,7 @@
 
 enum lb_ending { LB_END_TIME, LB_END_EPOCHS, LB_END_BATCHES, LB_END_SAMPLES, LB_END_DATA, LB_END_SIGNAL };
 
-/* Names in JSON ("run_time", "epochs", …), and the same as text. */
+/* The names in JSON ("run_time", "epochs", …), and a phrase for text output. */
 extern const char *const lb_ending_words[];
 const char *lb_ending_text(enum lb_ending ending);
 
@@ -30,12 +30,12 @@ struct lb_run {
     bool within_ramp;       /* the repeat ended during the ramp */
     int64_t first_batch_ns; /* from the open call to the first batch received */
     int64_t ramp_ns, elapsed_ns;
-    int64_t batches, samples, epochs; /* delivered while measured, without padding; completed epochs */
+    int64_t batches, samples, epochs; /* delivered while measured, without padding; epochs completed */
     int64_t made_batches; /* filled by the workers in that time: `batches` plus the growth of the ready queue */
-    int64_t next_ns;      /* of elapsed: inside stk_loader_next */
-    int64_t consume_ns, release_ns; /* of elapsed: in the consumer; in releasing batches */
-    int64_t record_ns;              /* of elapsed: recording intervals and printing the live line */
-    int64_t own_ns;                 /* of elapsed: the rest, which is the overhead of this program */
+    int64_t next_ns;      /* part of elapsed_ns: in stk_loader_next */
+    int64_t consume_ns, release_ns; /* part of elapsed_ns: in the consumer; in releasing batches */
+    int64_t record_ns;              /* part of elapsed_ns: recording intervals and printing the live line */
+    int64_t own_ns;                 /* rest of elapsed_ns, which is the overhead of this program */
     struct lb_waits waits;          /* times of single calls of stk_loader_next */
     struct lb_waits gaps;           /* times from one received batch to the next */
     /* Accelerator utilization of the step consumer: steps and time after the end of the first step. */
@@ -44,19 +44,19 @@ struct lb_run {
     struct lb_others others; /* while measured */
     struct lb_memory memory;
     uint64_t checksum;      /* the consumer's, over the whole repeat */
-    stk_digest_info digest; /* of the stream, over the whole repeat; end_step -1: not requested */
+    stk_digest_info digest; /* of the batches, over the whole repeat; end_step -1: not requested */
     /* Counters: the increase while measured, times clamped to the measured span. Other members: values at the end. */
     stk_loader_stats stats;
     struct lb_steady steady;           /* of the measured span */
     struct lb_residency before, after; /* residency of the data, at the start and after the end of the repeat */
 };
 
-/* One repeat, counted in two ways: from the end of the ramp (from the open call if it ended before), and from the open
- * call. */
+/* One repeat, measured over two spans: `steady` starts at the end of the ramp (at the open call if the repeat ended
+ * within the ramp), and `whole` at the open call. */
 struct lb_repeat {
     struct lb_run steady, whole;
     stki_histogram steady_waits, whole_waits; /* times of single calls; steady_waits may be empty */
-    stki_histogram steady_gaps, whole_gaps;   /* times from one received batch to the next, likewise */
+    stki_histogram steady_gaps, whole_gaps;   /* the same for the times from one received batch to the next */
     struct lb_marks *marks;                   /* owned by the caller */
 };
 
@@ -86,11 +86,11 @@ struct lb_facts {
     struct lb_files data; /* all files of the data, including those in folders */
 };
 
-/* After a stop request (loadbench_stop.h) it ends at the next batch, or within a quarter of a second. `repeat` counts
- * from 1; `intervals` (NULL: none) receives one line of JSON per interval. Fills `facts` on the first call (they must
- * be zeroed before); free with lb_facts_fini. STK_END: stopped by a signal before anything was measured. STK_E_CONFIG:
- * on the first call, config and data do not match. STK_E_MISMATCH: on a later call, the data changed since the
- * first. */
+/* Runs one repeat. After a stop request (loadbench_stop.h), the repeat ends at the next batch or within a quarter of a
+ * second. `repeat` counts from 1; `intervals` (NULL: none) receives one line of JSON per interval. Fills `facts` on the
+ * first call (they must be zeroed before); free with lb_facts_fini. STK_END: stopped by a signal before anything was
+ * measured. STK_E_CONFIG: on the first call, config and data do not match. STK_E_MISMATCH: on a later call, the data
+ * changed since the first. */
 stk_status lb_run(const struct lb_config *config, struct lb_live *live, struct lb_facts *facts, int repeat,
                   struct lb_log *intervals, struct lb_repeat *out, stk_error *err);
 /* Fills `facts`, which must be zeroed. Call lb_facts_fini even after a failure. */

@@ -27,7 +27,7 @@ struct lb_steady {
 
 /* `count` rates and their times in seconds, ascending. */
 struct lb_steady lb_steady_judge(const double *at_s, const double *rates, int count);
-/* Judges the intervals of a repeat from mark `first` on; first < 0: no intervals. */
+/* Judges the intervals of a repeat, starting at mark `first`; first < 0: no intervals. */
 struct lb_steady lb_steady_of(const struct lb_marks *marks, int first);
 /* Text such as "from start to end, the rate changed by -3.1 % of its mean (+- 2.0); intervals vary by 4.0 %". The
  * change can exceed -100 %: it is relative to the mean, not to the start. */

@@ -26,8 +26,8 @@ const char *const lb_preset_words[] = {
     "none",          "unet3d-a100",    "unet3d-h100",    "unet3d-b200",    "resnet50-a100",
     "resnet50-h100", "cosmoflow-a100", "cosmoflow-h100", "retinanet-b200", NULL};
 
-/* Lets sleeps of this thread end within about a microsecond of their time. Must not be called while workers are being
- * started, because they would inherit the setting. */
+/* Reduces the timer slack of this thread, so that its sleeps end within about a microsecond of the requested time. Must
+ * be called after the workers are started, because they would inherit the setting. */
 stk_status lb_step_begin(struct lb_consumer_state *state, stk_error *err)
 {
     (void)err;

@@ -1,5 +1,5 @@
 /* loadbench_step.h: emulated training steps: the consumer sleeps for the time an accelerator would compute, then takes
- * the next batch. Also the workloads of MLPerf Storage. */
+ * the next batch. Also defines the workloads of MLPerf Storage. */
 #ifndef LOADBENCH_STEP_H
 #define LOADBENCH_STEP_H
 
@@ -12,7 +12,7 @@ struct lb_preset {
     int64_t batch_size;
     int64_t step_ns;
     double record_bytes;  /* mean size of a stored sample */
-    double record_spread; /* standard deviation of that; 0: constant size */
+    double record_spread; /* standard deviation of the size; 0: constant size */
     double au;            /* minimum accelerator utilization to pass */
     const char *format;   /* storage format in the benchmark */
     const char *edition;  /* version of the benchmark */

@@ -1,6 +1,6 @@
-/* loadbench_report.c: the page is a template, report.html, which the build embeds as `lb_report_page`. It draws the
- * JSON inserted here: the result or the sweep, and the labels used in the text, so that they are defined only once, in
- * C. */
+/* loadbench_report.c: the page is a template, report.html, which the build embeds as `lb_report_page`. The page draws
+ * the JSON that is inserted here: the result or the sweep, and the labels of the text output, which are defined only
+ * once, in C. */
 #include "loadbench_report.h"
 #include "allocate.h"
 #include "error.h"
@@ -70,8 +70,8 @@ static char *carried_text(const json_t *tree)
     return text;
 }
 
-/* Writes < as \u003c. It only occurs in JSON strings, where both are the same character, and must not end the script
- * element. */
+/* Writes < as \u003c, so that it cannot end the script element. < occurs only in JSON strings, where both forms mean
+ * the same character. */
 static void write_carried(FILE *to, const char *text)
 {
     for (; *text; text++)
@@ -128,7 +128,7 @@ static stk_status write_whole(const char *path, const char *part, const char *te
     return failed ? stki_fail_errno(err, failed, path, WRITING) : STK_OK;
 }
 
-/* Builds the page in memory, then writes a temporary file that is renamed. */
+/* Builds the page in memory, then writes it to a temporary file and renames that. */
 stk_status lb_report_write(const char *path, const json_t *tree, stk_error *err)
 {
     size_t length = 0;

@@ -38,7 +38,7 @@ static const struct lb_field *largest_field(const struct lb_facts *facts)
     return largest;
 }
 
-/* Adds `source: {decode: none}` to the keys that select the images. NULL: out of memory. */
+/* Returns the keys of a field's `source` that select its images, and `decode: none`, as JSON. NULL: out of memory. */
 static char *bytes_source(const struct lb_config *config, const char *field)
 {
     const stki_node *fields = stki_node_get(stki_node_get(stki_document_root(config->document), "dataset"), "fields");
@@ -66,7 +66,7 @@ static bool is_one_of(const char *word, const char *const *list)
     return false;
 }
 
-/* The name of the data set in its file. `config` or the field owns it. */
+/* Returns the name of the data set in its file, which is owned by `config` or is `field` itself. */
 static const char *member_name(const struct lb_config *config, const char *field)
 {
     const stki_node *fields = stki_node_get(stki_node_get(stki_document_root(config->document), "dataset"), "fields");
@@ -163,8 +163,8 @@ void lb_once_measure(struct lb_result *result)
 
 /* ---- limits ---- */
 
-/* Sums over all repeats, so that the cost of a sample is the mean over all of them. Counts the samples that were made;
- * fewer may have been delivered if slots were filled in advance. */
+/* Sums over all repeats, so that the cost of a sample is its mean over all of them. `made` counts the samples that
+ * workers made, of which fewer may have been delivered if slots were filled in advance. */
 struct sums {
     double samples, made, batches, read, written, device, disk, file;
     double unpacked, packed; /* total bytes of chunks: decompressed, and used by samples */
@@ -193,7 +193,7 @@ static struct sums sum_runs(const struct lb_result *result)
         sums.device /= sums.samples;
         sums.disk /= sums.made;
     }
-    /* stored bytes: fewer than converted if compressed, and at most as many if only a part is read */
+    /* stored bytes of a sample, or the bytes read if the loader reads only a part of it */
     sums.file = lb_ratio((double)result->facts.data.bytes, (double)result->facts.samples);
     if (sums.read > 0 && sums.read < sums.file)
         sums.file = sums.read;
@@ -276,7 +276,7 @@ static void add_once(const struct lb_result *result, const struct sums *sums, st
         LB_SHORT(sums->file));
     if (read->cold_bytes_per_s > 0) {
         const bool applies = sums->disk > 0.5 * sums->file;
-        const double bytes = applies ? sums->disk : sums->file; /* whole pages are read */
+        const double bytes = applies ? sums->disk : sums->file; /* the disk reads whole pages */
         add(out, count, LB_BOUND_DISK, lb_ratio(read->cold_bytes_per_s, bytes),
             "the files from the disk: %s GB/s, %sB per sample", LB_NUMBER(read->cold_bytes_per_s / 1e9),
             LB_SHORT(bytes));

@@ -14,8 +14,8 @@ struct lb_model {
     double cores; /* processors that the process may use; 0: unlimited */
 };
 
-/* Seconds per batch in the steady state. Times are assumed to be equal for all tiles and batches; since real times
- * vary, compare two models rather than a model with a run. */
+/* Seconds per batch in the steady state. All tiles and batches are assumed to take the same time. Because real times
+ * vary, compare two models, not a model with a run. */
 double lb_model_batch_s(const struct lb_model *model);
 
 #endif

@@ -15,7 +15,7 @@
  * measured. */
 #define MOST_DEVIATION 0.15
 
-/* `factor`: predicted ratio of the rates; 0: unknown. */
+/* Adds a prediction for an assignment. `factor`: predicted ratio of the rates; 0: unknown. */
 static void STK_PRINTF(4, 5) add(struct lb_predictions *out, double now, double factor, const char *format, ...)
 {
     struct lb_prediction *one = &out->each[out->count];

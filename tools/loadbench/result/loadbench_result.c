@@ -215,7 +215,7 @@ void lb_result_verdict(const struct lb_result *result, struct lb_verdict *out)
     lb_verdict_quiet(&quiet, out);
 }
 
-/* Returns the path of a field's first file, as it was opened; stki_free. NULL: there is none. */
+/* Returns the path of a field's first file as it was opened, to be freed with stki_free; NULL: there is none. */
 static char *field_path(const struct lb_result *result, const char *name)
 {
     const json_t *field = lb_effective_field(&result->facts.effective, name);
@@ -223,7 +223,7 @@ static char *field_path(const struct lb_result *result, const char *name)
     return stki_text_of_json(json_array_get(json_object_get(field, "path"), 0));
 }
 
-/* Stores a measurement, or records why it is missing. */
+/* Counts a measurement that succeeded, or records why it is missing. */
 static void note_missing(struct lb_result *result, stk_status status, int *count, const stk_error *err)
 {
     if (status == STK_OK)

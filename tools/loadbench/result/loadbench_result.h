@@ -1,4 +1,4 @@
-/* loadbench_result.h: the result of all repeats of a benchmark, and its two printed forms. */
+/* loadbench_result.h: the result of all repeats of a benchmark, printed as text or JSON. */
 #ifndef LOADBENCH_RESULT_H
 #define LOADBENCH_RESULT_H
 
@@ -29,9 +29,9 @@ struct lb_result {
     int transfer_count;            /* 0: there is no device, or transfers are not measured */
     struct lb_transfer *transfers; /* measured with the limits, for a loader with a device */
     stki_histogram waits;          /* of all runs */
-    stki_histogram gaps;           /* of all runs: from one batch to the next */
+    stki_histogram gaps;           /* of all runs: times from one batch to the next */
     struct lb_marks **marks;       /* of each run */
-    struct lb_run *whole_runs;     /* the other way of counting, until from_open is decided */
+    struct lb_run *whole_runs;     /* the runs counted from the open call, used if from_open */
     stki_histogram whole_waits, whole_gaps;
     struct lb_repeat *repeat; /* the current one */
     struct lb_log intervals;  /* `failed`: the file is incomplete, but the measurement is not affected */
@@ -48,32 +48,32 @@ struct lb_point {
     struct lb_config config;
     struct lb_result result;
 };
-/* Reads the config and measures it. Assignments in increasing precedence: `defaults` (NULL ends them), the user's, the
- * point's own (NULL ends them). *out is NULL after a failure, including those of lb_config_open. */
+/* Opens the config with additional assignments and measures it. The assignments, in increasing precedence, are
+ * `defaults` (NULL-terminated), `sets`, and `own` (NULL-terminated). *out is NULL after a failure. */
 stk_status lb_point_measure(const char *path, const char *const *defaults, const char *const *sets, int set_count,
                             const char *const *own, struct lb_point **out, stk_error *err);
 void lb_point_destroy(struct lb_point *point); /* NULL is allowed */
 
 /* A figure of struct lb_run, summarized over all repeats. */
 struct lb_summary lb_result_figure(const struct lb_result *result, const struct lb_figure *figure);
-double lb_result_samples_per_s(const struct lb_result *result); /* the median */
+double lb_result_samples_per_s(const struct lb_result *result); /* median over the repeats */
 
 /* The measured memory limits, and the share of them that the loader reached. */
 struct lb_limit_summary {
     struct lb_summary gather_bytes_per_s, memcpy_bytes_per_s;
     struct lb_summary share_of_gather_percent, share_of_memcpy_percent; /* each run relative to its limit */
-    struct lb_limit first;                                              /* of the first repeat */
+    struct lb_limit first;                                              /* limits of the first repeat */
 };
 struct lb_limit_summary lb_result_limits(const struct lb_result *result);
 /* Work of the loader's device; all zero without one. */
 struct lb_device_summary {
     char name[32];
-    double batch_bytes;                 /* copied per batch */
+    double batch_bytes;                 /* bytes copied per batch */
     struct lb_summary copy_bytes_per_s; /* while copies were running */
     struct lb_summary hidden_percent;   /* share of copy and conversion time that overlapped with other work */
-    struct lb_summary convert_percent;  /* share of elapsed time: converting on the device */
+    struct lb_summary convert_percent;  /* share of elapsed time spent converting on the device */
     int64_t step_ns;                    /* of the device consumer */
-    struct lb_summary step_percent;     /* share of elapsed time: the device consumer's stream was in a step */
+    struct lb_summary step_percent;     /* share of elapsed time that the device consumer's stream was in a step */
     struct lb_summary pinned_bytes_per_s, pageable_bytes_per_s; /* plain copies of that size */
     struct lb_summary share_of_pinned_percent;
 };

@@ -16,7 +16,8 @@ double lb_step_share(const struct lb_run *run, int64_t step_ns)
     return share < 1 ? share : 1;
 }
 
-/* The parts are timed inside reads and end at different times; their sum is limited to the time of reads. */
+/* Decoding, decompression and transforms are timed inside reads, but end at different times, so their sum is limited to
+ * the time of reads. */
 static void add_read(const stk_loader_stats *stats, struct lb_shares *sum)
 {
     const double read = seconds(stats->read_ns);

@@ -5,8 +5,8 @@
 #include "loadbench_run.h"
 #include "loadbench_verdict.h"
 
-/* Over runs[0 … count). `step_of_device`: for the device consumer, whose host thread runs ahead of its stream; it was
- * waiting whenever the stream was outside a step of step_ns. */
+/* Returns the shares over runs[0 … count). `step_of_device` is for the device consumer, whose host thread runs ahead of
+ * its stream. That consumer counts as waiting whenever its stream is not in a step of step_ns. */
 struct lb_shares lb_shares_of(const struct lb_run *runs, int count, bool step_of_device, int64_t step_ns);
 /* Mean share of slots that were ready when sampled; < 0: never sampled. */
 double lb_ready_share(const struct lb_marks *marks);

@@ -59,7 +59,7 @@ double lb_busy(const struct lb_shares *shares)
     return 0 LB_STAGES(PLUS_SHARE);
 }
 
-/* The stage with the largest share of the workers' time; *second: share of the next one. */
+/* Returns the stage with the largest share of the workers' time. Sets *second to the share of the next one. */
 static enum lb_bottleneck largest_stage(const struct lb_shares *shares, double *second)
 {
     enum lb_bottleneck largest = LB_BOTTLENECK_ORDER;
@@ -82,7 +82,7 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
-/* Derives the confidence from the distance between the first and the second. */
+/* Derives the confidence from the distance between the largest share and the second largest. */
 static enum lb_confidence ahead(double first, double second)
 {
     if (first >= 1.5 * second && first - second >= 0.2)
@@ -137,7 +137,7 @@ static void judge_inline(const struct lb_shares *shares, struct lb_verdict *out)
 }
 
 /* Predicted gain of twice as many slots above which slots are the bottleneck, even if another part is busy. If no part
- * is busy, any predicted gain is enough. */
+ * is busy, DEEPER_AT_ALL is enough. */
 #define DEEPER 1.15
 #define DEEPER_AT_ALL 1.05
 
@@ -167,7 +167,7 @@ static void judge_slots(const struct lb_shares *shares, double most, double deep
         100 * shares->wait_next, gain);
 }
 
-/* Advice against hand-over costs, based on the model if it predicts a gain. */
+/* Writes advice against hand-over costs, with the predicted gain if there is one. */
 static void handing_over_advice(const struct lb_shares *shares, char *out, size_t size)
 {
     const double alone = lb_foresee_inline(shares);

@@ -1,4 +1,4 @@
-/* loadbench_verdict.h: the stage that limits the rate, in one sentence, and the confidence in that. */
+/* loadbench_verdict.h: names the stage that limits the rate, in one sentence, and the confidence in that. */
 #ifndef LOADBENCH_VERDICT_H
 #define LOADBENCH_VERDICT_H
 
@@ -27,10 +27,10 @@ struct lb_shares {
     double page;      /* of storage: blocked on page faults of mapped files */
     double hand_over; /* the rest of the workers' time: claiming work, sleeping, waking up */
     double copy;      /* of a device: copies and conversions in its streams */
-    double copy_wait; /* of the copy thread, for a batch */
+    double copy_wait; /* of the copy thread: waiting for a batch */
     double wait_next;
     double take;     /* of the consumer: taking and releasing batches, without waiting */
-    double ready;    /* mean share of slots ready at each call of next; < 0: not sampled */
+    double ready;    /* mean share of slots that were ready when sampled; < 0: not sampled */
     double unpacked; /* mean decompressions per compressed chunk in an epoch; 0: nothing is compressed */
     bool random;     /* the order is random: chunks are revisited */
     double elapsed_s, worker_s;
@@ -57,7 +57,7 @@ enum lb_confidence { LB_CONFIDENCE_LOW, LB_CONFIDENCE_MEDIUM, LB_CONFIDENCE_HIGH
 
 struct lb_verdict {
     enum lb_bottleneck bottleneck;
-    enum lb_confidence confidence; /* low if the kind is unknown */
+    enum lb_confidence confidence; /* low if the bottleneck is unknown */
     double busy;                   /* busy share of the bottleneck, 0 to 1 */
     bool by_handing_over;          /* the bottleneck is the cost of hand-overs, not too few slots */
     char text[640];
@@ -69,14 +69,15 @@ struct lb_quiet;
 extern const char *const lb_bottleneck_words[];
 extern const char *const lb_confidence_words[]; /* "low", "medium", "high" */
 void lb_verdict(const struct lb_shares *shares, struct lb_verdict *out);
-/* Judges each repeat on its own; if they disagree, the confidence of `out` becomes low. */
+/* Judges each repeat on its own, and lowers the confidence of `out` if some have another bottleneck. */
 void lb_verdict_agree(const struct lb_shares *each, int count, struct lb_verdict *out);
-/* Stage times are wall-clock times and include time in which other programs ran: lowers the confidence of `out`
- * according to what they used. */
+/* Lowers the confidence of `out` according to the processor time that other programs used, because stage times are
+ * wall-clock times and include time in which other programs ran. */
 void lb_verdict_quiet(const struct lb_quiet *quiet, struct lb_verdict *out);
 /* "other programs used 1.3 of 2 processors", for a run that was not quiet. */
 void lb_quiet_text(const struct lb_quiet *quiet, char *out, int size);
-/* Chunks were decompressed more than once per epoch: revisited after the cache evicted them. */
+/* With at least this many decompressions per chunk and epoch, chunks were used again after the cache had evicted
+ * them. */
 #define LB_UNPACKED_AGAIN 1.25
 /* Share of the workers' time in all stages together. */
 double lb_busy(const struct lb_shares *shares);

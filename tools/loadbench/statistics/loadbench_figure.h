@@ -1,6 +1,6 @@
-/* loadbench_figure.h: a figure is a table row: its key in JSON, its label, and the struct member that holds its value.
- * A group is the rows of one struct, in printing order. The tables are in result/loadbench_figures.c, and for intervals
- * in measure/loadbench_marks.c. */
+/* loadbench_figure.h: a figure is a row of a table, with its key in JSON, its label, and the struct member that holds
+ * its value. A group is all rows of one struct, in printing order. The tables are in result/loadbench_figures.c, and
+ * for intervals in measure/loadbench_marks.c. */
 #ifndef LOADBENCH_FIGURE_H
 #define LOADBENCH_FIGURE_H
 
@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 enum lb_figure_type {
-    LB_DOUBLE, /* also the type of `of` */
+    LB_DOUBLE, /* also for rows with `of` */
     LB_INT64,
     LB_INT,
     LB_UINT32, /* enums too */
@@ -47,7 +47,7 @@ enum lb_figure_when {
 };
 
 struct lb_figure {
-    const char *key;   /* of measured numbers, ends in the unit or in _count */
+    const char *key;   /* keys of measured numbers end in the unit or in _count */
     const char *label; /* with unit, for tables; NULL: not in tables */
     int group;
     enum lb_figure_type type;
@@ -83,9 +83,9 @@ const void *lb_figure_member(const struct lb_figure *figure, const void *owner);
 int64_t lb_figure_integer(const struct lb_figure *figure, const void *owner);
 /* The value in the unit of the key; the median of a summary. */
 double lb_figure_value(const struct lb_figure *figure, const void *owner);
-/* NULL: it is a number, a bool or a struct. */
+/* Returns the text of a figure; NULL: the figure is a number, a bool or a struct. */
 const char *lb_figure_text(const struct lb_figure *figure, const void *owner);
-/* false: the figure is omitted. */
+/* Whether the figure is printed. */
 bool lb_figure_is_there(const struct lb_figure *figure, const void *owner);
 
 /* Writes the label with a unit that suits the value, such as kB for small numbers of MB. Returns the factor for values.

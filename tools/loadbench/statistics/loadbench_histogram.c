@@ -1,5 +1,5 @@
-/* loadbench_histogram.c: see loadbench_histogram.h. The fine histogram only provides quantiles, so the share of values
- * below a limit is computed from its buckets, which start as in histogram.h. */
+/* loadbench_histogram.c: see loadbench_histogram.h. stki_histogram only provides quantiles, so the bins are computed
+ * from its buckets, whose bounds are those of histogram.h. */
 #include "loadbench_histogram.h"
 #include <math.h>
 

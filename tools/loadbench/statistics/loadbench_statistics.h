@@ -9,7 +9,7 @@ struct lb_summary {
     double spread_percent; /* (high - low) / median; 0 if the median is 0 */
 };
 
-/* Sorts the values. count 0: all zero. */
+/* Summarizes the values, which it sorts. All zero if count is 0. */
 struct lb_summary lb_summarize(double *values, int count);
 /* part / whole, or 0 if whole is 0. */
 double lb_ratio(double part, double whole);
@@ -18,7 +18,7 @@ enum { LB_BOOTSTRAP_VALUES = 1000 };
 
 struct lb_ratio_interval {
     double ratio;     /* median of `now` to median of `before` */
-    double low, high; /* of 95 % */
+    double low, high; /* 95 % confidence interval */
     bool known;       /* both sides have several values and nonzero medians */
 };
 
