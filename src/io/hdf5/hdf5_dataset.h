@@ -64,27 +64,28 @@ void stki_hdf5_dataset_release(stki_hdf5_dataset *dataset); /* NULL is allowed *
 /* Opens the data set with the library if that has not been done. Called between enter and leave. */
 stk_status stki_hdf5_dataset_need(const stki_hdf5_dataset *dataset, stk_error *err);
 
-/* Reads elements [start, start + length) of each axis of the data set (its rank, without the axes of an array type),
- * row-major, with H5Dread; in the file's byte order if type.raw. `to` has room for them; elements that the library does
- * not fill (fill time "never") become zeros. */
+/* Reads elements [start, start + length) of each of the `rank` axes (not those of an array type) with H5Dread, in
+ * row-major order, and in the file's byte order if type.raw is set. `to` has room for them. Elements that the library
+ * does not fill (fill time "never") become zeros. */
 stk_status stki_hdf5_dataset_read(const stki_hdf5_dataset *dataset, const int64_t *start, const int64_t *length,
                                   void *to, int64_t bytes, stk_error *err);
-/* Reads the fill value, type.bytes bytes in the form in which the function above reads elements. */
+/* Reads the fill value: one element of type.bytes bytes, in the form in which stki_hdf5_dataset_read returns
+ * elements. */
 stk_status stki_hdf5_dataset_fill(const stki_hdf5_dataset *dataset, void *to, stk_error *err);
 /* Checks that the file is large enough for all elements of a contiguous or compact data set. Must be called before it
- * is read through the library, which returns zeros for missing bytes. STK_E_TRUNCATED: it is too small. */
+ * is read through the library, which returns zeros for missing bytes. STK_E_TRUNCATED: the file is too small. */
 stk_status stki_hdf5_dataset_check_room(const stki_hdf5_dataset *dataset, stk_error *err);
 /* Checks that the sources of a virtual or external data set exist and may be opened. Must be called before the data
  * set is read. */
 stk_status stki_hdf5_dataset_check_sources(stki_hdf5_dataset *dataset, stk_error *err);
 
-/* The library returns zeros for missing bytes of a file, and fill values for missing sources. After reading with it,
- * call this to check that all files are unchanged since they were opened. STK_E_TRUNCATED, STK_E_CORRUPT: as in
+/* The library returns zeros for missing bytes of a file, and fill values for missing sources. Call this after reading
+ * through the library, to check that no file has changed since it was opened. STK_E_TRUNCATED, STK_E_CORRUPT: as in
  * stki_file_intact. STK_E_NOT_FOUND: another file of the data set is missing. Always returns STK_OK for files that are
  * not watched, or to which another process may write (`live`). */
 stk_status stki_hdf5_dataset_intact(const stki_hdf5_dataset *dataset, stk_error *err);
-/* Adds another file that the data set needs, before it is read. Has no effect if the file is already known, or must not
- * be watched. */
+/* Records another file that the data set needs; must be called before that file is read. Has no effect if the file is
+ * already recorded or must not be watched. */
 stk_status stki_hdf5_dataset_add_beside(stki_hdf5_dataset *dataset, const char *path, stk_error *err);
 
 #endif

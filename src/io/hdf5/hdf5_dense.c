@@ -1,6 +1,6 @@
-/* hdf5_dense.c: links or attributes of an object that has too many of them for its header. Each is an object in a
- * fractal heap, and a version 2 B-tree locates it by the hash of its name. The same kind of tree is one of the indexes
- * of chunks. See hdf5_parse.h.
+/* hdf5_dense.c: reads the links or attributes of an object that has too many of them for its header. Each one is an
+ * object in a fractal heap and is located by a version 2 B-tree, whose key is the hash of its name. The same kind of
+ * tree is also one of the chunk indexes. See hdf5_parse.h.
  *
  *     tree (III.A.2): BTHD, u8 0, u8 type, u32 node bytes, u16 record bytes, u16 depth, u8, u8, u64 root, u16 its
  *         records, u64 all records, u32 checksum
@@ -16,8 +16,7 @@
  *         indirect again
  *     direct block: FHDB, u8 0, u64 heap, offset, u32 checksum if flags & 2 (of the block with zeros here), objects;
  *         offsets of objects count from the first byte of the block
- *     heap id: u8 version and type (0: managed), offset, length
- */
+ *     heap id: u8 version and type (0: managed), offset, length */
 #include "allocate.h"
 #include "checked.h"
 #include "error.h"
@@ -29,7 +28,7 @@ enum {
     MAX_DEPTH = 16,
     TREE_BYTES = 38,
     HEAP_BYTES = 146,
-    PREFIX = 6, /* bytes of a tree node before its records; a checksum follows them */
+    PREFIX = 6, /* bytes of a tree node before its records, which are followed by a checksum */
     MAX_NODE = 1 << 20,
     MAX_ROW = 48,
     MAX_WIDTH = 256,
@@ -49,25 +48,25 @@ struct block {
 struct dense {
     const stki_hdf5_super *super;
     stki_hdf5_object_visit *visit;
-    stki_hdf5_record_visit *visit_record; /* NULL: records are of objects in the heap */
+    stki_hdf5_record_visit *visit_record; /* NULL: the records refer to objects in the heap */
     void *context;
     const uint32_t *hash; /* hash of the requested name; NULL: all */
 
     /* the tree */
-    int type, record_bytes, depth; /* record_bytes 0: not known before the tree is opened */
+    int type, record_bytes, depth; /* record_bytes 0: unknown until the tree is opened */
     int64_t node_bytes;
-    int count_bytes;            /* size of the number of records in a node */
-    int below_bytes[MAX_DEPTH]; /* size of the number of records below a node, by level */
+    int count_bytes;            /* size of the field for the number of records in a node */
+    int below_bytes[MAX_DEPTH]; /* size of the field for the number of records below a node, by level */
     int64_t most[MAX_DEPTH];    /* maximum number of records in a node, by level */
-    int64_t left;               /* remaining records, limited by the size of the file */
-    int64_t bytes_left; /* remaining bytes of objects, limited by the size of the file, since several records may refer
-                           to one object */
+    int64_t left;               /* number of records that may still be read, limited by the size of the file */
+    int64_t bytes_left; /* number of object bytes that may still be read, limited by the size of the file, because
+                           several records may refer to one object */
 
     /* the heap */
     uint64_t heap;
     int flags, offset_bytes, length_bytes, width, rows;
     uint64_t first, largest, root;
-    struct block *blocks; /* direct and indirect blocks read so far, by address */
+    struct block *blocks; /* direct and indirect blocks read so far, sorted by address */
     int64_t block_count, block_room, loaded;
 };
 
@@ -76,7 +75,7 @@ static stk_status corrupt(const struct dense *d, uint64_t address, const char *w
     return stki_hdf5_corrupt(d->super, address, what, err);
 }
 
-/* Number of bytes needed for the largest value. */
+/* Returns the number of bytes needed to store values up to `most`. */
 static int bytes_for(uint64_t most)
 {
     int bytes = 1;
@@ -168,7 +167,7 @@ static stk_status load_block(struct dense *d, int64_t at, uint64_t address, int6
                : corrupt(d, address, "the checksum of a block of a fractal heap is wrong", err);
 }
 
-/* Finds the block with this signature and size; each is read and checked once. */
+/* Finds the block with this signature and size. Each block is read and checked only once. */
 static stk_status find_block(struct dense *d, uint64_t address, int64_t bytes, const char *mark,
                              const unsigned char **out, stk_error *err)
 {
@@ -291,7 +290,7 @@ static stk_status open_tree(struct dense *d, uint64_t address, uint64_t *root, i
 
 struct node {
     unsigned char *data;
-    int level, records, next; /* next: next child and record to visit */
+    int level, records, next; /* next: index of the next child and record to visit */
 };
 
 static stk_status open_node(struct dense *d, uint64_t address, int level, uint64_t records, struct node *out,

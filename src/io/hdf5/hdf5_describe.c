@@ -1,6 +1,6 @@
 /* hdf5_describe.c: parses the messages of a data set's object header. See hdf5_parse.h. Supports data sets that are
- * read without the library: numbers that are contiguous, compact or chunked with an index of hdf5_index.h, and with
- * filters of hdf5_filter.c. Everything else is read by the library.
+ * read without the library: numbers that are stored contiguous, compact, or chunked with an index that hdf5_index.h
+ * supports and filters that hdf5_filter.c supports. Everything else is read by the library.
  *
  *     dataspace (IV.A.2.b): version 1: u8 1, u8 axes, u8 flags, 5 bytes; version 2: u8 2, u8 axes, u8 flags, u8 kind
  *         (0 scalar, 1 simple, 2 null); then u64 sizes, and u64 largest sizes if flags & 1
@@ -12,8 +12,7 @@
  *     layout (IV.A.2.i): u8 3 or 4, u8 class; 0 compact: u16 bytes, data; 1 contiguous: u64 address, u64 bytes;
  *         2 chunked: see hdf5_index.c
  *     filters (IV.A.2.l): u8 version, u8 count, (version 1: 6 bytes); each u16 id, u16 bytes of its name (version 2:
- *         if id >= 256), u16 flags, u16 values, name, u32 values, (version 1: u32 if their number is odd)
- */
+ *         if id >= 256), u16 flags, u16 values, name, u32 values, (version 1: u32 if their number is odd) */
 #include "allocate.h"
 #include "checked.h"
 #include "error.h"
@@ -69,7 +68,8 @@ static bool read_float(stki_hdf5_cursor *c, const struct type *t, stki_hdf5_type
            out->dtype != STK_DTYPE_NONE;
 }
 
-/* Reads a NUL-terminated string, `padded` to a multiple of 8 bytes. NULL: it is not terminated. */
+/* Reads a NUL-terminated string, which is padded to a multiple of 8 bytes if `padded` is set; NULL: it is not
+ * terminated. */
 static const char *text_of(stki_hdf5_cursor *c, bool padded)
 {
     const char *text = (const char *)c->at;
@@ -79,7 +79,7 @@ static const char *text_of(stki_hdf5_cursor *c, bool padded)
     return stki_hdf5_skip(c, end && padded ? stki_round_up(bytes, 8) : bytes) ? text : NULL;
 }
 
-/* Enumerations; h5py's bool has FALSE and TRUE. */
+/* Reads an enumeration. h5py stores bool as an enumeration of FALSE and TRUE. */
 static bool read_enum(stki_hdf5_cursor *c, const struct type *t, stki_hdf5_type *out)
 {
     const int count = (int)(t->bits & 0xFFFF);
@@ -104,7 +104,7 @@ static bool read_enum(stki_hdf5_cursor *c, const struct type *t, stki_hdf5_type 
     return values != NULL;
 }
 
-/* A compound of two equal floats, r and i. */
+/* Reads a complex number: a compound of two floats of the same type, r and i. */
 static bool read_complex(stki_hdf5_cursor *c, const struct type *t, stki_hdf5_type *out)
 {
     stki_hdf5_type parts[2] = {{0}, {0}};
@@ -181,7 +181,7 @@ bool stki_hdf5_type_parse(stki_hdf5_cursor c, stki_hdf5_type *out)
     return (t.class == ARRAY ? read_array(&c, &t, out) : read_simple(&c, &t, out)) && !c.bad;
 }
 
-/* Follows a message that refers to the object header of a committed datatype. */
+/* Parses the datatype to which a shared message refers: one in the object header of a committed datatype. */
 static bool parse_committed(const stki_hdf5_super *super, stki_hdf5_cursor c, stki_hdf5_type *out)
 {
     const int version = (int)stki_hdf5_take(&c, 1), kind = (int)stki_hdf5_take(&c, 1);
@@ -266,7 +266,8 @@ static bool read_filters(stki_hdf5_cursor c, stki_hdf5_pipeline *out)
     return !c.bad && stki_hdf5_pipeline_known(out);
 }
 
-/* Reads the fill value. *bytes 0: it is undefined or never written, and zeros are read. */
+/* Reads the fill value. Sets *bytes to 0 if it is undefined or is never written, in which case elements read as
+ * zeros. */
 static bool read_fill(stki_hdf5_cursor c, int type, const unsigned char **value, int64_t *bytes)
 {
     const int version = type == STKI_HDF5_OLD_FILL ? 0 : (int)stki_hdf5_take(&c, 1);
@@ -286,7 +287,7 @@ static bool read_fill(stki_hdf5_cursor c, int type, const unsigned char **value,
         return false;
     }
     *bytes = defined ? (int64_t)stki_hdf5_take(&c, 4) : 0;
-    if (*bytes > INT32_MAX) /* undefined in version 1 */
+    if (*bytes > INT32_MAX) /* version 1 marks an undefined value this way */
         *bytes = 0;
     *value = stki_hdf5_skip(&c, *bytes);
     *bytes = never ? 0 : *bytes;

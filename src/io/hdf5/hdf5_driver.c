@@ -1,4 +1,4 @@
-/* hdf5_driver.c: see hdf5_driver.h. A driver of libhdf5 ("virtual file layer") for reading. */
+/* hdf5_driver.c: see hdf5_driver.h. A read-only driver for the virtual file layer of libhdf5. */
 #include "hdf5_driver.h"
 #include "allocate.h"
 #include <errno.h>
@@ -56,7 +56,7 @@ static herr_t driver_close(H5FD_t *file)
     return 0;
 }
 
-/* Compares device and inode, so that the library recognizes a file under several names. */
+/* Compares device and inode, so that the library recognizes a file that is opened by several names. */
 static int driver_compare(const H5FD_t *file1, const H5FD_t *file2)
 {
     const struct opened *a = opened_of(file1), *b = opened_of(file2);

@@ -7,10 +7,11 @@
 
 /* Returns an access property list for H5Fopen, which the caller closes; negative: failure. */
 hid_t stki_hdf5_driver_access(void);
-/* Whether this process has opened the file with another driver. It must then be opened in the same way, because the
- * library keeps written data in memory. */
+/* Whether this process has opened the file with another driver. It must then be opened with that driver too, because
+ * the library keeps written data in memory. */
 bool stki_hdf5_driver_open_elsewhere(const char *path);
-/* Count the files opened with the driver, so that others can be detected. */
+/* These functions count the files that are open with this driver, so that files opened with another one can be
+ * detected. */
 void stki_hdf5_driver_opened(void);
 void stki_hdf5_driver_closed(void);
 

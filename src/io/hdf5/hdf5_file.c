@@ -1,5 +1,5 @@
-/* hdf5_file.c: see hdf5_file.h. Before the library opens a path, stoker's own functions open the file; they reject
- * FIFOs and devices, and distinguish truncated files from those of another format. */
+/* hdf5_file.c: see hdf5_file.h. Before the library opens a path, stoker's own functions open the file. They reject
+ * FIFOs and devices, and distinguish truncated files from files of another format. */
 #include "hdf5_file.h"
 #include "allocate.h"
 #include "checked.h"
@@ -20,8 +20,8 @@
 
 /* Parsed from the first bytes of the superblock. */
 struct head {
-    int version;        /* -1: it cannot be read */
-    bool writing, swmr; /* consistency flags from version 3 on: 1: open for writing, 4: SWMR */
+    int version;        /* -1: the superblock cannot be read */
+    bool writing, swmr; /* consistency flags, from version 3 on: 1 (open for writing), 4 (SWMR) */
 };
 
 enum { NEWEST_SUPERBLOCK = 3 };
@@ -42,11 +42,12 @@ static stk_status read_head(const stki_file *file, struct head *head, stk_error 
     return STK_OK;
 }
 
-/* As a SWMR reader, the library takes a wrong checksum for a write in progress and retries up to 100 times with a delay
- * that doubles from 1 ns, which practically never ends. This number of attempts takes 16 ms, longer than a write. */
+/* As a SWMR reader, the library interprets a wrong checksum as a write in progress and by default retries up to 100
+ * times with a delay that starts at 1 ns and doubles, so it practically never returns. This number of attempts takes 16
+ * ms, which is longer than a write. */
 enum { SWMR_ATTEMPTS = 24 };
 
-/* Repeats the access to get errno, because the library reports system errors only as text. */
+/* Opens the file again to obtain errno, because the library reports system errors only as text. */
 static stk_status fail_system(const char *path, stk_error *err)
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC), error = errno;
@@ -77,7 +78,8 @@ static stk_status fail_open(const char *path, const struct head *head, stk_error
     return status;
 }
 
-/* The absolute path, because the working directory may have changed since the file was opened. */
+/* Returns the absolute path if it is known, because the working directory may have changed since the file was
+ * opened. */
 static const char *where(const stki_hdf5_file *file)
 {
     return file->bytes && file->bytes->from_root ? file->bytes->from_root : file->path;
@@ -106,7 +108,7 @@ static stk_status open_again(stki_hdf5_file *file, const struct head *head, stk_
     return status;
 }
 
-/* Opens the file with hdf5_driver.h, in SWMR mode if the flags say that there is such a writer. The library checks
+/* Opens the file with hdf5_driver.h, in SWMR mode if the flags say that a SWMR writer has it open. The library checks
  * these flags only for its own drivers. */
 static stk_status open_id(stki_hdf5_file *file, const struct head *head, stk_error *err)
 {
@@ -142,12 +144,12 @@ static stk_status open_by_library(stki_hdf5_file *file, const struct head *head,
 
 static void note_opening(const stki_file *bytes, const char *path)
 {
-    const int64_t few = 1 << 20; /* limit on the bytes to search */
+    const int64_t few = 1 << 20; /* maximum number of bytes to search */
 
     stki_apart_note(path, NULL, "opening the file", bytes->size < few ? bytes->size : few);
 }
 
-/* Opens the file, through the library only if that is needed now. */
+/* Opens the file. The library opens it now only if the file cannot be parsed without it. */
 static stk_status open_either(stki_hdf5_file *file, const struct head *head, stk_error *err)
 {
     stki_hdf5_guard guard;
@@ -290,7 +292,7 @@ static stk_status refuse(const char *from, const char *target, stk_status status
     return stki_fail_at(err, status, (stki_place){from, -1, -1, target, NULL}, "refers to another file: %s", what);
 }
 
-/* Resolves `target` like the library: relative to the file that refers to it. */
+/* Resolves `target` as the library does, relative to the file that refers to it. */
 static bool beside(const char *from, const char *target, char *out, size_t room)
 {
     const char *slash = strrchr(from, '/');
@@ -312,7 +314,6 @@ static bool inside(const char *folder, const char *real)
     return !strncmp(real, folder, length) && real[length] == '/';
 }
 
-/* Checks whether the file `target` that `from` refers to may be opened. `path`: its location. */
 stk_status stki_hdf5_may_open(const stki_hdf5_file *from, const char *target, char *path, stk_error *err)
 {
     char real[PATH_MAX];

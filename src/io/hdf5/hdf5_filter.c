@@ -1,5 +1,6 @@
-/* hdf5_filter.c: decodes a chunk's filters, last one first. The output size of each step is known in advance: there is
- * at most one compressing filter, and all others keep the size or add a checksum of 4 bytes. */
+/* hdf5_filter.c: reverses the filters of a chunk, starting with the last one. The output size of each step is known in
+ * advance: there is at most one compressing filter, and every other filter keeps the size or adds a checksum of 4
+ * bytes. */
 #include "hdf5_filter.h"
 #include "checked.h"
 #include "error.h"
@@ -13,7 +14,7 @@ enum { CHECKSUM = 4, WORK_ALIGNMENT = 64 };
 
 /* ---- inflate ---- */
 
-/* Thread-specific decompressor, created at the first chunk and freed when the thread exits. */
+/* Each thread has its own decompressor, which is created at its first chunk and freed when the thread exits. */
 static pthread_key_t key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -43,8 +44,8 @@ static struct libdeflate_decompressor *decompressor(void)
     return mine;
 }
 
-/* Returns NULL if the zlib stream ends at the last byte and decompresses to exactly `room` bytes; otherwise the error.
- * STK_E_MEMORY is returned as "out of memory". */
+/* Returns NULL if the zlib stream ends at the last byte and decompresses to exactly `room` bytes; otherwise a message.
+ * "out of memory" stands for STK_E_MEMORY. */
 static const char *inflate_stream(const void *from, int64_t bytes, void *to, int64_t room)
 {
     struct libdeflate_decompressor *mine = decompressor();
@@ -72,7 +73,7 @@ uint32_t stki_hdf5_fletcher32(const void *bytes, int64_t count)
     uint32_t one = 0, two = 0;
     int64_t words = count / 2;
 
-    while (words > 0) { /* maximum number of words whose sums cannot overflow 32 bits */
+    while (words > 0) { /* 360 words is the largest block whose sums cannot overflow 32 bits */
         int64_t many = words < 360 ? words : 360;
 
         words -= many;
@@ -158,7 +159,7 @@ bool stki_hdf5_pipeline_plain(const stki_hdf5_pipeline *pipeline, uint32_t mask)
     return true;
 }
 
-/* Room for the elements and all checksums, rounded up to cache lines. */
+/* Number of bytes for the elements and all checksums, rounded up to whole cache lines. */
 static int64_t step_room(const stki_hdf5_pipeline *pipeline)
 {
     return stki_round_up(pipeline->chunk_bytes + CHECKSUM * STKI_HDF5_MAX_FILTERS, WORK_ALIGNMENT);
@@ -241,7 +242,7 @@ static void unshuffle(struct decoding *d, int k)
     d->bytes = to;
 }
 
-/* Very old libraries swapped the bytes of each half of the checksum, which is accepted. */
+/* Also accepts the checksums of very old libraries, which swapped the bytes of each half. */
 static stk_status check_sum(struct decoding *d, int k, stk_error *err)
 {
     uint32_t sum, old, stored = 0;

@@ -1,5 +1,5 @@
-/* hdf5_filter.h: the filters of HDF5 chunks that are decoded without the library: deflate, shuffle, fletcher32 and LZF,
- * in any order, with at most one compressing filter. Works on bytes in memory. Thread-safe. */
+/* hdf5_filter.h: the filters of HDF5 chunks that stoker decodes without the library: deflate, shuffle, fletcher32 and
+ * LZF, in any order, with at most one compressing filter. Works on bytes in memory. Thread-safe. */
 #ifndef STKI_HDF5_FILTER_H
 #define STKI_HDF5_FILTER_H
 
@@ -16,31 +16,32 @@ enum {
 
 typedef struct stki_hdf5_filter {
     int id;
-    unsigned value; /* shuffle: bytes of an element */
+    unsigned value; /* shuffle: size of an element in bytes */
     char name[24];  /* as in the file */
 } stki_hdf5_filter;
 
 typedef struct stki_hdf5_pipeline {
-    int count; /* filters are in the order of writing */
+    int count; /* filters are in the order in which they were applied */
     stki_hdf5_filter filters[STKI_HDF5_MAX_FILTERS];
     int64_t chunk_bytes; /* size of the elements of a chunk */
 } stki_hdf5_pipeline;
 
-/* Whether all filters are supported here. */
+/* Whether stoker can decode all filters of the pipeline. */
 bool stki_hdf5_pipeline_known(const stki_hdf5_pipeline *pipeline);
 /* Whether a chunk with this mask is stored unfiltered. */
 bool stki_hdf5_pipeline_plain(const stki_hdf5_pipeline *pipeline, uint32_t mask);
 /* Size of `work` needed for decoding. */
 int64_t stki_hdf5_pipeline_room(const stki_hdf5_pipeline *pipeline);
 
-/* Decodes a stored chunk to chunk_bytes bytes at `to`. The buffers must not overlap. STK_E_CORRUPT: invalid stream,
- * wrong checksum, or wrong size. `path` and `offset`: location of the chunk for messages (-1: unknown). */
+/* Decodes a stored chunk into `to`, which has room for chunk_bytes bytes. The buffers must not overlap. STK_E_CORRUPT:
+ * invalid stream, wrong checksum, or wrong size. `path` and `offset`: location of the chunk for messages (-1:
+ * unknown). */
 stk_status stki_hdf5_decode(const stki_hdf5_pipeline *pipeline, uint32_t mask, const void *stored, int64_t bytes,
                             void *to, void *work, const char *path, int64_t offset, stk_error *err);
 
 /* ---- single filters ---- */
 
-/* `count` elements of `size` bytes: byte k of element j comes from from[k * count + j]. */
+/* Reverses the shuffling of `count` elements of `size` bytes: byte k of element j is from[k * count + j]. */
 void stki_hdf5_unshuffle(void *to, const void *from, int64_t count, int64_t size);
 /* The inverse. */
 void stki_hdf5_shuffle(void *to, const void *from, int64_t count, int64_t size);

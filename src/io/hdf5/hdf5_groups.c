@@ -1,10 +1,10 @@
-/* hdf5_groups.c: groups as samples. In a file that stores every sample in its own data sets ("/s000/image",
+/* hdf5_groups.c: groups as samples. In a file that stores each sample in data sets of its own ("/s000/image",
  * "/s001/image", …), a field is a pattern of paths: each matching data set is one sample, ordered by path. All must
  * have the same dtype and number of axes; shapes may differ.
  *
- * Contiguous data is located at open and is then a view of the mapping. Other data sets are opened by the library at
- * each read (a few tens of microseconds under its lock) and then unpacked into the worker's memory without the library.
- */
+ * Contiguous data is located at open, and its samples are views of the mapping. Other data sets are opened by the
+ * library at each read (a few tens of microseconds under its lock) and then decoded into the worker's memory without
+ * the library. */
 #include "allocate.h"
 #include "checked.h"
 #include "error.h"
@@ -285,7 +285,7 @@ static stk_status describe(struct groups *g, stk_error *err)
     return stki_row_major(base->dtype, base->ndim, base->shape, base->strides, &bytes, err);
 }
 
-/* Length of a name before the component that matches the pattern's last wildcard. */
+/* Returns the length of the part of a name before the component that matches the pattern's last wildcard. */
 static size_t group_bytes(const char *name, const char *pattern)
 {
     const char *wildcard = pattern, *end = name + strlen(name);
@@ -300,7 +300,8 @@ static size_t group_bytes(const char *name, const char *pattern)
     return (size_t)(end - name);
 }
 
-/* Starts groups, which windows do not cross, where the component of the pattern's last wildcard changes. */
+/* Starts a new group, which windows do not cross, wherever a component before that of the pattern's last wildcard
+ * changes. */
 static stk_status find_groups(struct groups *g, stk_error *err)
 {
     const int64_t count = g->base.count;

@@ -95,7 +95,7 @@ uint32_t stki_hdf5_sum(const void *bytes, int64_t count)
     }
     for (int i = 0; i < (int)count; i++)
         s[i / 4] += (uint32_t)at[i] << 8 * (i % 4);
-    for (int i = 0; i < 7; i++) { /* c ^= b, c -= b rotated; then a and c, b and a … */
+    for (int i = 0; i < 7; i++) { /* c ^= b, c -= b rotated; then with a and c, b and a, … */
         uint32_t *c = &s[(i + 2) % 3], b = s[(i + 1) % 3];
 
         *c ^= b;
@@ -131,7 +131,7 @@ stk_status stki_hdf5_find_signature(const stki_file *file, int64_t *at, stk_erro
                         "not an HDF5 file");
 }
 
-/* Parses the fields from the base address on. */
+/* Parses the fields that start with the base address. */
 static bool is_plain_old(stki_hdf5_super *s, const unsigned char *block, int64_t room)
 {
     const int base = block[8] == 0 ? 24 : 28;
@@ -154,7 +154,7 @@ static bool is_plain_new(stki_hdf5_super *s, const unsigned char *block, int64_t
     stki_hdf5_cursor rest = {block + 20, room - 20, false};
     uint64_t extension = stki_hdf5_take(&rest, 8), end = stki_hdf5_take(&rest, 8);
 
-    s->leaf_k = 4; /* default if there is no extension */
+    s->leaf_k = 4; /* the default without a superblock extension */
     s->internal_k = 16;
     s->root = stki_hdf5_take(&rest, 8);
     (void)stki_hdf5_take(&rest, 4);
@@ -203,7 +203,7 @@ struct reading {
     stki_hdf5_header *header;
     bool second; /* version 2 */
     int prefix;  /* size of a message's prefix */
-    int pending; /* continuation blocks, in order */
+    int pending; /* number of continuation blocks, which are read in order */
     struct {
         uint64_t address, bytes;
     } blocks[MAX_BLOCKS];

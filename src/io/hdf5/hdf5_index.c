@@ -1,5 +1,5 @@
-/* hdf5_index.c: see hdf5_index.h. A layout message of version 1 to 3 names a version 1 B-tree; one of version 4 an
- * index of its own kind:
+/* hdf5_index.c: see hdf5_index.h. A layout message of version 1 to 3 refers to a version 1 B-tree; one of version 4
+ * states the kind of its index:
  *
  *     layout 3: u8 3, u8 2, u8 D, u64 address, u32 x D chunk dimensions, the last is the bytes of an element
  *     node:     TREE, u8 1, u8 level, u16 entries, two u64; then per entry u32 stored bytes, u32 filter mask, u64 x D
@@ -85,7 +85,7 @@ void stki_hdf5_table_fini(stki_hdf5_table *table)
     *table = (stki_hdf5_table){0};
 }
 
-/* Index of the first chunk with at least this number; table->count: none. */
+/* Returns the index of the first chunk whose number is at least `number`; table->count: there is none. */
 static int64_t table_from(const stki_hdf5_table *table, int64_t number)
 {
     int64_t low = 0, high = table->count;
@@ -102,7 +102,7 @@ static int64_t table_from(const stki_hdf5_table *table, int64_t number)
 
 const stki_hdf5_chunk *stki_hdf5_table_find(const stki_hdf5_table *table, int64_t number)
 {
-    int64_t at = number; /* its index, if no earlier chunk is missing */
+    int64_t at = number; /* the index of the chunk, if no earlier chunk is missing */
 
     if (at < 0 || at >= table->count || table->chunks[at].number != number)
         at = table_from(table, number);
@@ -111,7 +111,7 @@ const stki_hdf5_chunk *stki_hdf5_table_find(const stki_hdf5_table *table, int64_
 
 enum { FIRST_CHUNKS = 1024 };
 
-/* Allocates room for more chunks; for a small grid, for all of them at once. */
+/* Allocates room for more chunks, or for all chunks of a small grid at once. */
 static stk_status make_room(struct walk *w, stk_error *err)
 {
     stki_hdf5_table *table = w->table;
@@ -159,7 +159,7 @@ static stk_status look(const struct walk *w, int64_t at, int64_t bytes, unsigned
     return mapped ? STK_OK : stki_file_read(w->file, at, buffer, bytes, err);
 }
 
-/* Counts entries against the maximum for the size of the file. */
+/* Fails if there are more entries than fit in the file. */
 static stk_status count_entries(struct walk *w, int64_t count, int64_t offset, stk_error *err)
 {
     if (count > w->entries_left)
@@ -209,7 +209,8 @@ struct node {
     int level, entries, next;
 };
 
-/* The number of the chunk whose first element is `first`; -1: outside the current shape; -2: no chunk begins there. */
+/* Returns the number of the chunk whose first element is `first`; -1: it is outside the current shape; -2: no chunk
+ * begins there. */
 static int64_t number_of(const struct walk *w, const unsigned char *first)
 {
     const stki_hdf5_grid *grid = w->grid;
@@ -263,7 +264,7 @@ static stk_status add_leaf(struct walk *w, const unsigned char *entry, int64_t o
     if (number == -2)
         return corrupt(w, offset + 8, "no chunk begins at this element", err);
     if (number == -1)
-        return STK_OK; /* left from a larger shape */
+        return STK_OK; /* left over from a larger shape */
     return add(w, number, stki_hdf5_number(entry + 8 + 8 * (w->grid->ndim + 1), 8), stki_hdf5_number(entry, 4),
                (uint32_t)stki_hdf5_number(entry + 4, 4), err);
 }
@@ -320,7 +321,8 @@ static stk_status measure_largest(struct walk *w, int64_t *total, stk_error *err
     return STK_OK;
 }
 
-/* Converts a number in the largest grid to the current one; -1: outside. */
+/* Converts a chunk number in the grid of the largest shape to one in the current grid; -1: it is outside the current
+ * grid. */
 static int64_t current_number(const struct walk *w, int64_t index)
 {
     int64_t at[STK_MAX_DIMS], number = 0;
@@ -503,7 +505,7 @@ static stk_status open_extensible(struct walk *w, uint64_t address, struct exten
     return STK_OK;
 }
 
-/* Checks the signature and size of a block and sets *at to its contents. */
+/* Checks the signature and size of a block and sets *at to its offset in the file. */
 static stk_status find_marked(struct walk *w, uint64_t address, const char *mark, int64_t bytes, int64_t *at,
                               stk_error *err)
 {
@@ -517,7 +519,7 @@ static stk_status find_marked(struct walk *w, uint64_t address, const char *mark
     return status == STK_OK ? count_entries(w, 1, *at, err) : status;
 }
 
-/* Several addresses may refer to one block, so entries are counted as well as blocks. */
+/* Counts entries as well as blocks, because several addresses may refer to the same block. */
 static stk_status add_new_entries(struct walk *w, const struct array *a, int64_t first, int64_t count, int64_t at,
                                   stk_error *err)
 {
@@ -526,8 +528,8 @@ static stk_status add_new_entries(struct walk *w, const struct array *a, int64_t
     return status == STK_OK ? add_entries(w, a, first, count, at, err) : status;
 }
 
-/* Reads entries [first, first + count) from a data block. If it has pages, `pages` is the offset of the bitmap, and its
- * bits start at number `bit`. */
+/* Reads entries [first, first + count) from a data block. If the block has pages, `pages` is the offset of the bitmap,
+ * in which `bit` is the number of its first bit. */
 static stk_status walk_data_block(struct walk *w, const struct extensible *e, uint64_t address, int64_t first,
                                   int64_t count, int64_t pages, int64_t bit, stk_error *err)
 {
@@ -557,7 +559,7 @@ static stk_status walk_data_block(struct walk *w, const struct extensible *e, ui
     return status;
 }
 
-/* Visits the data blocks of the super block with this number; `first` is its first entry. */
+/* Visits the data blocks of super block `number`; `first` is the index of its first entry. */
 static stk_status walk_super_block(struct walk *w, const struct extensible *e, uint64_t address, int number,
                                    int64_t first, stk_error *err)
 {
@@ -583,8 +585,8 @@ static stk_status walk_super_block(struct walk *w, const struct extensible *e, u
     return status;
 }
 
-/* Visits the blocks of the index block, in the order of the entries. The numbers of super blocks are below 63, so
- * nothing overflows. */
+/* Visits the blocks to which the index block refers, in the order of their entries. Super block numbers are below 63,
+ * so nothing overflows. */
 static stk_status walk_blocks(struct walk *w, const struct extensible *e, int64_t at, stk_error *err)
 {
     int64_t first = e->in_index;
@@ -754,8 +756,8 @@ static stk_status walk_fourth(struct walk *w, const stki_hdf5_layout *layout, st
     }
 }
 
-/* Returns the last dimension in the layout, the size of an element. If it is missing or out of range, returns 1, and
- * check_dimensions fails later. */
+/* Returns the last dimension in the layout, which is the size of an element. If it is missing or out of range, returns
+ * 1, and check_dimensions fails later. */
 static int64_t item_bytes_of(const stki_hdf5_layout *layout)
 {
     const int version = layout->bytes[0],

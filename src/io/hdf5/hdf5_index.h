@@ -3,7 +3,7 @@
  * Thread-safe.
  *
  * Supports B-trees of versions 1 and 2, single chunks, implicit indexes, and fixed and extensible arrays. Anything else
- * is STK_E_UNSUPPORTED, and anything inconsistent STK_E_CORRUPT. */
+ * fails with STK_E_UNSUPPORTED, and anything inconsistent with STK_E_CORRUPT. */
 #ifndef STKI_HDF5_INDEX_H
 #define STKI_HDF5_INDEX_H
 
@@ -15,8 +15,8 @@ typedef struct stki_hdf5_grid {
     int64_t shape[STK_MAX_DIMS];
     int64_t largest[STK_MAX_DIMS]; /* maximum shape; -1: unlimited */
     int64_t chunk[STK_MAX_DIMS];   /* chunk shape in elements, each >= 1 */
-    int64_t per[STK_MAX_DIMS];     /* chunks along each axis */
-    int64_t item_bytes;            /* 0 in stki_hdf5_index_read: taken from the index */
+    int64_t per[STK_MAX_DIMS];     /* number of chunks along each axis */
+    int64_t item_bytes;            /* size of an element; 0 in stki_hdf5_index_read: taken from the index */
     int64_t count;                 /* number of chunks: the product of per */
     int64_t chunk_bytes;           /* size of an unfiltered chunk */
     bool filtered;
@@ -26,9 +26,9 @@ typedef struct stki_hdf5_grid {
 stk_status stki_hdf5_grid_measure(stki_hdf5_grid *grid, const char *path, stk_error *err);
 
 typedef struct stki_hdf5_chunk {
-    int64_t number;  /* in the grid */
+    int64_t number;  /* position in the grid */
     int64_t address; /* offset in the file, including the user block. INT64_MAX: out of range */
-    uint32_t bytes;  /* stored size; chunks are smaller than 4 GiB, UINT32_MAX means more */
+    uint32_t bytes;  /* stored size; UINT32_MAX: too large, because chunks must be smaller than 4 GiB */
     uint32_t mask;   /* bit k: filter k was skipped */
 } stki_hdf5_chunk;
 
@@ -47,14 +47,14 @@ static inline int64_t stki_hdf5_table_bytes(const stki_hdf5_table *table)
 const stki_hdf5_chunk *stki_hdf5_table_find(const stki_hdf5_table *table, int64_t number);
 
 /* `header`: address of the data set's object header, relative to the file's base. Addresses and sizes in the table are
- * unchecked values from the file: compare them with its size before use. On failure the table is empty. */
+ * unchecked values from the file; compare them with the file's size before use. On failure, the table is empty. */
 stk_status stki_hdf5_index_read(const stki_file *file, uint64_t header, const stki_hdf5_grid *grid,
                                 stki_hdf5_table *table, stk_error *err);
 
 /* ---- internal ---- */
 
-/* hdf5_header.c: reads the layout message of a data set, truncated to the buffer. `base`: origin of the file's
- * addresses. */
+/* hdf5_header.c: reads the layout message of a data set, truncated to the buffer. `base`: offset to which the file's
+ * addresses are relative. */
 enum { STKI_HDF5_LAYOUT_ROOM = 512 };
 typedef struct stki_hdf5_layout {
     unsigned char bytes[STKI_HDF5_LAYOUT_ROOM];

@@ -56,7 +56,7 @@ stk_status stki_hdf5_dataset_intact(const stki_hdf5_dataset *d, stk_error *err)
 
         status = stki_stamp_check(&beside->stamp, beside->path, beside->path, -1, err);
         if (status > 0 && (d->layout == STKI_HDF5_VIRTUAL ||
-                           d->layout == STKI_HDF5_EXTERNAL)) /* the library may reopen the file, and fail */
+                           d->layout == STKI_HDF5_EXTERNAL)) /* the library may have to reopen the file, which fails */
             status = stki_fail_errno(err, ENOENT, beside->path, "the file was removed while it was in use");
     }
     return status < 0 ? status : STK_OK;

@@ -70,7 +70,7 @@ void stki_hdf5_leave(const stki_hdf5_guard *guard)
 
 /* After a checksum error, libhdf5 1.10 leaks an object and reports that on stderr at exit ("infinite loop closing
  * library") unless error printing is off. It does so in an atexit function registered before ours, so ours runs first.
- * Does not wait for the lock, because a thread that ends with the program may hold it. */
+ * This does not block on the lock, because a thread that ends with the program may hold it. */
 static void end_quietly(void)
 {
     if (depth == 0 && !stki_try_lock(&library_lock))
@@ -91,7 +91,7 @@ static void plan_quiet_end(void)
 
 /* The relevant parts of an error stack, which is traversed from the deepest failure to the outermost. */
 struct said {
-    hid_t major, minor, next_minor; /* of the deepest error, and of its consequence */
+    hid_t major, minor, next_minor; /* of the deepest error, and of the error that it caused */
     bool in_path, in_link;          /* the error occurred while following a path or an external link */
     bool in_filter;                 /* or while decoding a chunk */
     char deepest[160], first[160];
@@ -116,9 +116,9 @@ static herr_t hear(unsigned n, const H5E_error2_t *error, void *context)
     return 0;
 }
 
-/* Converts the library's error numbers to a status; `otherwise` for unknown ones. A header message of an unknown
- * version gives CANTLOAD followed by CANTDECODE. A damaged header also gives CANTLOAD, but fails before its messages
- * are decoded. */
+/* Converts the library's error numbers to a status, unknown ones to `otherwise`. A header message of an unknown version
+ * gives CANTLOAD followed by CANTDECODE. A damaged header also gives CANTLOAD, but fails before its messages are
+ * decoded. */
 static stk_status class_of(const struct said *said, stk_status otherwise)
 {
     if (said->minor == H5E_TRUNCATED)
@@ -132,7 +132,7 @@ static stk_status class_of(const struct said *said, stk_status otherwise)
     if (said->minor == H5E_NOSPACE && said->major == H5E_RESOURCE)
         return STK_E_MEMORY;
     if (said->major == H5E_IO && (said->minor == H5E_READERROR || said->minor == H5E_WRITEERROR))
-        return STK_E_IO; /* a read or write of the system failed */
+        return STK_E_IO; /* a system call to read or write failed */
     return otherwise;
 }
 

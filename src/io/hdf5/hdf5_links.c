@@ -1,4 +1,4 @@
-/* hdf5_links.c: the links of a group. See hdf5_parse.h.
+/* hdf5_links.c: reads the links of a group. See hdf5_parse.h.
  *
  *     old groups (symbol table message, IV.A.2.r): u64 B-tree, u64 local heap
  *         node of the B-tree (III.A.1): TREE, u8 0, u8 level, u16 entries, two u64; then key, child, key, … key: a key
@@ -10,8 +10,7 @@
  *         name; without a heap the links are messages of the header
  *         a link (IV.A.2.g): u8 1, u8 flags, u8 kind if flags & 8, u64 if flags & 4, u8 if flags & 16, length of the
  *             name in 1 << (flags & 3) bytes, name; 0 hard: u64 object header; 1 soft: u16 length, path;
- *             64 external: u16 length, u8 0, file, NUL, path, NUL
- */
+ *             64 external: u16 length, u8 0, file, NUL, path, NUL */
 #include "allocate.h"
 #include "checked.h"
 #include "error.h"
@@ -23,7 +22,7 @@
 enum {
     MAX_DEPTH = 32,
     MAX_NAME = 1024,    /* maximum length of a link's name in an old group */
-    MAX_HEAP = 1 << 28, /* limit on the names of a listing */
+    MAX_HEAP = 1 << 28, /* maximum size of all names in a listing */
     TREE_HEAD = 24,
     ENTRY = 40,
     SOFT = 2
@@ -34,7 +33,7 @@ struct links {
     const char *only; /* NULL: all */
     stk_status (*visit)(void *context, const stki_hdf5_link *link, stk_error *err);
     void *context;
-    int64_t left; /* remaining entries and nodes, limited by the size of the file */
+    int64_t left; /* number of entries and nodes that may still be read, limited by the size of the file */
 };
 
 static stk_status corrupt(const struct links *l, uint64_t address, const char *what, stk_error *err)
@@ -51,8 +50,8 @@ static bool is_name(const char *name)
 
 struct heap {
     uint64_t at, bytes;
-    char *all;    /* all names; NULL: names are read one by one */
-    int64_t left; /* with `all`: bytes not yet used by names */
+    char *all;    /* all names of the heap; NULL: names are read one by one */
+    int64_t left; /* with `all`: number of bytes that no name has used yet */
 };
 
 static stk_status open_heap(const struct links *l, uint64_t address, struct heap *out, stk_error *err)
@@ -121,7 +120,7 @@ static stk_status take_entry(struct links *l, struct old_group *g, const unsigne
         return corrupt(l, address, "invalid entry of a group", err);
     if (l->only && strcmp(l->only, link.name) != 0)
         return STK_OK;
-    if (!l->only) { /* names must be sorted and unique, otherwise some could not be found */
+    if (!l->only) { /* otherwise a lookup would not find some of the names */
         if (strcmp(g->last, link.name) >= 0)
             return corrupt(l, address, "the names of a group are not sorted", err);
         if (strlen(link.name) >= sizeof g->last)
@@ -177,7 +176,7 @@ static stk_status open_node(struct links *l, uint64_t address, int level, struct
     return STK_OK;
 }
 
-/* Selects the child for the name: its names are above its key, up to the next key. */
+/* Selects the child that may contain the name: a child's names are greater than its key and at most the next key. */
 static stk_status choose_child(const struct links *l, struct old_group *g, struct node *node, stk_error *err)
 {
     int low = 0, high = node->entries;
@@ -254,7 +253,7 @@ static stk_status visit_old(struct links *l, stki_hdf5_cursor message, stk_error
 
 /* ---- new groups ---- */
 
-/* Decodes a link message; `text` has room for its bytes plus three. */
+/* Decodes a link message. `text` has room for three bytes more than the message. */
 static bool decode_link(stki_hdf5_cursor c, char *text, stki_hdf5_link *out)
 {
     const int version = (int)stki_hdf5_take(&c, 1), flags = (int)stki_hdf5_take(&c, 1),
@@ -331,7 +330,7 @@ static int by_name(const void *a, const void *b)
     return order ? order : (m > n) - (m < n);
 }
 
-/* Links are visited in the order of their names. */
+/* Visits the links in the order of their names. */
 static stk_status take_links(struct links *l, stki_hdf5_cursor *links, int64_t count, stk_error *err)
 {
     stk_status status = STK_OK;

@@ -1,5 +1,5 @@
-/* hdf5_list.c: see hdf5_list.h. Groups are visited with a work list instead of recursion. Each records its parent, so
- * that a group that is its own ancestor is recognized by file and address. */
+/* hdf5_list.c: see hdf5_list.h. Groups are visited with a work list instead of recursion. Each group records its
+ * parent, so that a group that is its own ancestor can be recognized by file and address. */
 #include "hdf5_list.h"
 #include "allocate.h"
 #include "error.h"
@@ -30,9 +30,9 @@ struct listing {
     int depth; /* components matched */
     stki_hdf5_found found;
     void *context;
-    struct node *nodes; /* nodes [0, next) are done */
+    struct node *nodes; /* nodes [0, next) have been visited */
     int64_t count, capacity, next, aliases;
-    json_t *seen; /* keys of objects: the first path to each; NULL with a pattern */
+    json_t *seen; /* maps the key of each object to the first path to it; NULL with a pattern */
 };
 
 /* ---- patterns ---- */
@@ -64,7 +64,7 @@ static bool fits_begin(const struct listing *l, const char *name, int depth)
 }
 
 struct child {
-    bool lost; /* `trouble` has the reason */
+    bool lost; /* the object cannot be accessed; `trouble` is the reason */
     enum stki_hdf5_kind kind;
     stki_hdf5_key key;
     stk_error trouble;
@@ -109,7 +109,8 @@ static bool on_own_path(const struct listing *l, int64_t node, const stki_hdf5_k
     return false;
 }
 
-/* *first: the path by which the object was seen before; NULL: it is new. */
+/* Records that the object has been seen. Sets *first to the path by which it was seen before, or to NULL if it is
+ * new. */
 static stk_status remember(struct listing *l, const stki_hdf5_key *key, const char *name, const char **first,
                            stk_error *err)
 {
@@ -180,7 +181,7 @@ static stk_status take_child(struct listing *l, int64_t parent, const char *name
     }
 }
 
-/* One link of the group at this node, whose path is `path`. */
+/* Lists one link of the group at this node, whose path is `path`. */
 static stk_status list_link(struct listing *l, int64_t node, const char *path, stki_hdf5_object *group,
                             const stki_hdf5_link *link, stk_error *err)
 {

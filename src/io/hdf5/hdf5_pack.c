@@ -1,5 +1,5 @@
-/* hdf5_pack.c: see hdf5_pack.h. Chunks are in a circular buffer: the caller fills them in order, a thread pool
- * compresses them, and the caller takes them in order. */
+/* hdf5_pack.c: see hdf5_pack.h. Chunks are kept in a circular buffer: the caller fills them in order, a thread pool
+ * compresses them, and the caller retrieves them in order. */
 #include "hdf5_pack.h"
 #include "allocate.h"
 #include "error.h"
@@ -11,7 +11,7 @@ enum { MAX_THREADS = 64 };
 
 struct place {
     char *raw, *shuffled, *deflated;
-    int64_t count; /* deflated size; 0: deflate does not make it smaller, so it is stored without deflate */
+    int64_t count; /* deflated size; 0: deflate does not make the chunk smaller, so it is stored without deflate */
 };
 
 struct stki_hdf5_packer {
@@ -19,8 +19,8 @@ struct stki_hdf5_packer {
     int level;
     struct place *places;
     int place_count, worker_count;
-    int64_t submitted;                          /* number of chunks so far; chunk n is at n % place_count */
-    struct libdeflate_compressor **compressors; /* per worker; created at its first chunk */
+    int64_t submitted;                          /* number of chunks submitted so far; chunk n is at n % place_count */
+    struct libdeflate_compressor **compressors; /* one per worker, created at its first chunk */
     stki_thread_pool *pool;
 };
 

@@ -19,11 +19,11 @@ stk_status stki_hdf5_packer_create(int64_t chunk_bytes, int64_t item_bytes, int 
                                    stki_hdf5_packer **out, stk_error *err);
 void stki_hdf5_packer_destroy(stki_hdf5_packer *packer); /* NULL is allowed; chunks that were not taken are discarded */
 
-/* Returns a buffer for the next chunk; NULL: all are in use, so a chunk must be taken first. */
+/* Returns a buffer for the next chunk; NULL: all buffers are in use, so a chunk must be taken first. */
 void *stki_hdf5_packer_room(stki_hdf5_packer *packer);
-/* Submits the filled buffer. Only after stki_hdf5_packer_room; fails if an earlier chunk failed. */
+/* Submits the buffer that stki_hdf5_packer_room returned last. Fails if an earlier chunk failed. */
 stk_status stki_hdf5_packer_submit(stki_hdf5_packer *packer, stk_error *err);
-/* Waits for the oldest chunk. STK_END: none. */
+/* Waits for the oldest chunk and returns it. STK_END: there is none. */
 stk_status stki_hdf5_packer_take(stki_hdf5_packer *packer, stki_hdf5_packed *out, stk_error *err);
 
 #endif

@@ -16,14 +16,14 @@ struct stki_hdf5_type;
 /* II.A "Disk Format: Level 0A - Format Signature and Superblock". */
 typedef struct stki_hdf5_super {
     const stki_file *file;  /* borrowed */
-    int64_t base;           /* start of the file: origin of addresses */
+    int64_t base;           /* offset to which all addresses are relative */
     bool plain;             /* the superblock is fully supported and the file is complete */
     bool unsummed;          /* for fuzzing: checksums are not checked */
-    uint64_t root;          /* address of the root group's object header; if plain */
-    int leaf_k, internal_k; /* half of the maximum number of entries in group nodes; if plain */
+    uint64_t root;          /* if plain: address of the root group's object header */
+    int leaf_k, internal_k; /* if plain: half of the maximum number of entries in group nodes */
 } stki_hdf5_super;
 
-/* Finds the superblock. STK_E_CORRUPT, STK_E_TRUNCATED: no signature at any of the possible offsets. */
+/* Finds the superblock. STK_E_CORRUPT, STK_E_TRUNCATED: there is no signature at any of the possible offsets. */
 stk_status stki_hdf5_find_signature(const stki_file *file, int64_t *at, stk_error *err);
 stk_status stki_hdf5_super_read(const stki_file *file, stki_hdf5_super *out, stk_error *err);
 
@@ -73,7 +73,8 @@ static inline uint64_t stki_hdf5_take(stki_hdf5_cursor *c, int bytes)
     return at ? stki_hdf5_number(at, bytes) : 0;
 }
 
-/* Converts base + address to an offset at which `bytes` can be read. STK_E_CORRUPT names `what`. */
+/* Converts an address to an offset in the file. STK_E_CORRUPT: `bytes` bytes cannot be read there; the message names
+ * `what`. */
 stk_status stki_hdf5_place(const stki_file *file, int64_t base, uint64_t address, int64_t bytes, const char *what,
                            int64_t *place, stk_error *err);
 /* The same, and copies the bytes. */
@@ -81,7 +82,7 @@ stk_status stki_hdf5_copy(const stki_hdf5_super *super, uint64_t address, void *
                           stk_error *err);
 stk_status stki_hdf5_corrupt(const stki_hdf5_super *super, uint64_t address, const char *what, stk_error *err);
 stk_status stki_hdf5_unsupported(const stki_hdf5_super *super, uint64_t address, const char *what, stk_error *err);
-/* The checksum of metadata: Jenkins' lookup3, starting at 0. */
+/* Computes the checksum of metadata: Jenkins' lookup3 with an initial value of 0. */
 uint32_t stki_hdf5_sum(const void *bytes, int64_t count);
 /* Whether the last 4 bytes are the checksum of the preceding ones. */
 bool stki_hdf5_sum_fits(const stki_hdf5_super *super, const unsigned char *bytes, int64_t count);
@@ -105,13 +106,13 @@ enum {
 
 typedef struct stki_hdf5_message {
     int type;
-    bool shared;   /* contains only a reference to the message */
-    int64_t place; /* in the file */
+    bool shared;   /* `data` is only a reference to the actual message */
+    int64_t place; /* offset in the file */
     stki_hdf5_cursor data;
 } stki_hdf5_message;
 
 typedef struct stki_hdf5_header {
-    struct stki_hdf5_block *blocks; /* memory of the messages */
+    struct stki_hdf5_block *blocks; /* memory that contains the messages */
     stki_hdf5_message *messages;
     int64_t count, capacity;
 } stki_hdf5_header;
@@ -119,12 +120,12 @@ typedef struct stki_hdf5_header {
 /* `address` is relative to the base. On failure there is nothing to free. */
 stk_status stki_hdf5_header_read(const stki_hdf5_super *super, uint64_t address, stki_hdf5_header *out, stk_error *err);
 void stki_hdf5_header_fini(stki_hdf5_header *header);
-/* Returns the only message of a type; NULL: there is none, or several (*several). */
+/* Returns the only message of a type; NULL: there is none, or there are several, which sets *several. */
 const stki_hdf5_message *stki_hdf5_header_find(const stki_hdf5_header *header, int type, bool *several);
 
 enum stki_hdf5_kind { STKI_HDF5_IS_DATASET, STKI_HDF5_IS_GROUP, STKI_HDF5_IS_OTHER };
 
-/* STK_E_UNSUPPORTED: cannot be determined. */
+/* STK_E_UNSUPPORTED: the kind cannot be determined. */
 stk_status stki_hdf5_header_kind(const stki_hdf5_super *super, const stki_hdf5_header *header, enum stki_hdf5_kind *out,
                                  stk_error *err);
 
@@ -138,13 +139,14 @@ typedef struct stki_hdf5_link {
         STKI_HDF5_EXTERN,
         STKI_HDF5_BY_NAME
     } kind;             /* BY_NAME: resolve with the library */
-    uint64_t header;    /* hard: object header */
-    const char *target; /* soft: a path; extern: a file */
-    const char *path;   /* extern: in that file */
+    uint64_t header;    /* hard: address of the object header */
+    const char *target; /* soft: path; extern: name of the file */
+    const char *path;   /* extern: path in that file */
 } stki_hdf5_link;
 
-/* Calls `visit` with the links of a group, sorted by name, or only with the one called `only`. `visit` must copy what
- * it needs later. Stops at a status other than STK_OK and returns it. */
+/* Calls `visit` with each link of a group, sorted by name, or, if `only` is not NULL, only with the link of that name.
+ * `visit` must copy what it needs later. If it returns a status other than STK_OK, the function stops and returns that
+ * status. */
 stk_status stki_hdf5_links_visit(const stki_hdf5_super *super, uint64_t group, const char *only,
                                  stk_status (*visit)(void *context, const stki_hdf5_link *link, stk_error *err),
                                  void *context, stk_error *err);
@@ -158,16 +160,17 @@ enum { /* types of version 2 B-trees */
        STKI_HDF5_FILTERED_CHUNKS = 11
 };
 
-/* `object` is valid during the call. */
+/* `object` is valid only during the call. */
 typedef stk_status stki_hdf5_object_visit(void *context, stki_hdf5_cursor object, stk_error *err);
 
-/* Calls `visit` with the objects of a heap that are referred to by the tree of this type; with a name, only those with
- * its hash. Stops at a status other than STK_OK and returns it. */
+/* Calls `visit` with each object of a heap to which the tree of this type refers, or, if `name` is not NULL, only with
+ * those that have the hash of the name. If `visit` returns a status other than STK_OK, the function stops and returns
+ * that status. */
 stk_status stki_hdf5_dense_visit(const stki_hdf5_super *super, uint64_t heap, uint64_t tree, int type, const char *name,
                                  stki_hdf5_object_visit *visit, void *context, stk_error *err);
 
-/* Calls `visit` with the records of a version 2 B-tree of this type, in order. Stops at a status other than STK_OK and
- * returns it. */
+/* Calls `visit` with each record of a version 2 B-tree of this type, in order. If `visit` returns a status other than
+ * STK_OK, the function stops and returns that status. */
 typedef stk_status stki_hdf5_record_visit(void *context, const unsigned char *record, int bytes, stk_error *err);
 stk_status stki_hdf5_tree_visit(const stki_hdf5_super *super, uint64_t tree, int type, stki_hdf5_record_visit *visit,
                                 void *context, stk_error *err);
@@ -179,7 +182,7 @@ typedef struct stki_hdf5_space {
     int64_t shape[STK_MAX_DIMS], largest[STK_MAX_DIMS]; /* largest: -1: unlimited */
 } stki_hdf5_space;
 
-/* Decode messages. False: not supported, or no dtype for the values. */
+/* Decode messages. They return false if the message is not supported or there is no dtype for the values. */
 bool stki_hdf5_space_parse(stki_hdf5_cursor data, stki_hdf5_space *out);
 bool stki_hdf5_type_parse(stki_hdf5_cursor data, struct stki_hdf5_type *out);
 
@@ -190,11 +193,11 @@ typedef struct stki_hdf5_attribute {
     char text[16]; /* NUL-terminated */
 } stki_hdf5_attribute;
 
-/* STK_E_UNSUPPORTED: it exists but is of another kind. */
+/* STK_E_UNSUPPORTED: the attribute exists but is of another kind. */
 stk_status stki_hdf5_attribute_find(const stki_hdf5_super *super, uint64_t header, const char *name,
                                     stki_hdf5_attribute *out, stk_error *err);
 
-/* Sets type, shape, layout, grid, pipeline, fill and the data of a compact data set. On failure nothing is changed. */
+/* Sets type, shape, layout, grid, pipeline, fill and the data of a compact data set. On failure, *out is unchanged. */
 stk_status stki_hdf5_describe(const stki_hdf5_super *super, uint64_t header, struct stki_hdf5_dataset *out,
                               stk_error *err);
 

@@ -1,6 +1,6 @@
-/* hdf5_parts.c: see hdf5_parts.h. Sources of a virtual data set must not be virtual themselves, because chains of them
- * would be unlimited. All sources are opened once when the data set is opened for reading, to check that they exist.
- * After that only the most recently used ones stay open, so the number of sources is not limited by descriptors. */
+/* hdf5_parts.c: see hdf5_parts.h. A source of a virtual data set must not itself be virtual, because such chains would
+ * be unbounded. All sources are opened once, when the data set is opened for reading, to check that they exist. After
+ * that, only the most recently used ones are kept open, so that the number of sources is not limited by descriptors. */
 #include "hdf5_parts.h"
 #include "allocate.h"
 #include "checked.h"
@@ -19,13 +19,13 @@ enum { MOST_OPEN = 32 };
 
 /* A mapping of a virtual data set: elements selected in `here` come from those selected in `there`. */
 struct mapping {
-    char *target, *name; /* file ("." for the data set's own file) and data set */
-    hid_t here, there;   /* data spaces with selections */
+    char *target, *name; /* name of the file ("." for the data set's own file) and of the data set */
+    hid_t here, there;   /* dataspaces with selections */
     stki_hdf5_object source;
     int64_t used; /* time of the last read; 0: not open */
 };
 
-/* A piece of external raw data. */
+/* A range of a file that contains external raw data. */
 struct piece {
     char *path;
     int64_t offset, bytes;
@@ -51,7 +51,8 @@ static stk_status fail_library(const stki_hdf5_dataset *d, const char *what, stk
 
 /* ---- sources of virtual data sets ---- */
 
-/* Gets a string from the library with `get`, a function like H5Pget_virtual_filename. NULL: failed with err. */
+/* Gets a string from the library with `get`, a function like H5Pget_virtual_filename. Returns NULL and sets err on
+ * failure. */
 static char *text_of(const stki_hdf5_dataset *d, hid_t plist, size_t index,
                      ssize_t (*get)(hid_t plist, size_t index, char *to, size_t room), stk_error *err)
 {
@@ -144,7 +145,7 @@ static void close_source(stki_hdf5_parts *parts, struct mapping *m)
     parts->open--;
 }
 
-/* The selection for the current shape of the source, which may have grown since the mapping was made. */
+/* Adapts a selection to the current shape of the source, which may have grown since the mapping was made. */
 static stk_status space_there(const stki_hdf5_dataset *d, const struct mapping *m, hid_t selection, hid_t *out,
                               stk_error *err)
 {
@@ -166,7 +167,7 @@ static stk_status space_there(const stki_hdf5_dataset *d, const struct mapping *
     return STK_OK;
 }
 
-/* Resolves a selection of "all of the source", whose size is not in the file. */
+/* Replaces a selection of the whole source, whose shape is not stored in the mapping, with the source's dataspace. */
 static stk_status select_all(const stki_hdf5_dataset *d, struct mapping *m, stk_error *err)
 {
     hid_t space;
@@ -272,7 +273,7 @@ static stk_status open_virtual(stki_hdf5_dataset *d, hid_t plist, stk_error *err
     return status;
 }
 
-/* Reads the elements of `mine`, a selection in the data set, that come from one source. `memory`: the shape of the
+/* Reads the elements of `mine`, a selection in the data set, that come from one source. `memory`: the dataspace of the
  * result. */
 static stk_status read_mapped(stki_hdf5_dataset *d, struct mapping *m, hid_t mine, hid_t memory, void *to,
                               stk_error *err)
@@ -302,7 +303,7 @@ static stk_status read_mapped(stki_hdf5_dataset *d, struct mapping *m, hid_t min
     return status;
 }
 
-/* Fills elements that are not in any source. */
+/* Fills `to` with the fill value, for elements that are not in any source. */
 static stk_status put_fill(const stki_hdf5_dataset *d, void *to, int64_t bytes, stk_error *err)
 {
     hid_t plist = H5Dget_create_plist(d->id);
@@ -351,7 +352,7 @@ static stk_status read_virtual(stki_hdf5_dataset *d, const int64_t *start, const
 
 /* ---- external raw data ---- */
 
-/* Adds a piece of external raw data; *needed: remaining bytes after earlier pieces. */
+/* Adds a range of external raw data. *needed: number of bytes that the ranges so far do not contain. */
 static stk_status add_piece(stki_hdf5_dataset *d, hid_t plist, int index, int64_t *needed, stk_error *err)
 {
     struct piece *piece = &d->parts->pieces[index];
@@ -426,7 +427,7 @@ static stk_status read_file(const char *path, int64_t at, char *to, int64_t coun
     return status;
 }
 
-/* Reads bytes [at, at + count) of the concatenated pieces. */
+/* Reads bytes [at, at + count) of the concatenated ranges. */
 static stk_status read_pieces(const stki_hdf5_dataset *d, int64_t at, char *to, int64_t count, stk_error *err)
 {
     stk_status status = STK_OK;
@@ -457,7 +458,7 @@ static stk_status read_box(const stki_hdf5_dataset *d, const int64_t *start, con
 
     for (int i = d->rank - 1; i >= 0; i--) {
         steps[i] = step;
-        step *= d->shape[i]; /* was checked at open */
+        step *= d->shape[i]; /* cannot overflow, as checked at open */
     }
     for (bool whole = true; outer > 0 && whole; outer--) {
         run *= length[outer - 1];
@@ -511,7 +512,7 @@ static stk_status read_external(const stki_hdf5_dataset *d, const int64_t *start
 stk_status stki_hdf5_parts_read(const stki_hdf5_dataset *dataset, const int64_t *start, const int64_t *length, void *to,
                                 int64_t bytes, stk_error *err)
 {
-    stki_hdf5_dataset *d = (stki_hdf5_dataset *)(uintptr_t)dataset; /* open sources are changed under the lock */
+    stki_hdf5_dataset *d = (stki_hdf5_dataset *)(uintptr_t)dataset; /* sources are opened and closed under the lock */
 
     return d->layout == STKI_HDF5_VIRTUAL ? read_virtual(d, start, length, to, bytes, err)
                                           : read_external(d, start, length, to, bytes, err);

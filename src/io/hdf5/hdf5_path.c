@@ -11,7 +11,7 @@ enum { MOST_LINKS = 16 /* the limit in libhdf5 */ };
 struct walk {
     const char *asked; /* the requested name */
     int links;         /* number of links followed */
-    char link[200];    /* the last one, for messages */
+    char link[200];    /* describes the last link, for messages */
 };
 
 void stki_hdf5_object_close(stki_hdf5_object *object)
@@ -203,7 +203,7 @@ static stk_status follow(struct walk *w, stki_hdf5_object *at, const stki_hdf5_l
     }
 }
 
-/* Result of looking up one name. Errors after the link are kept separate from errors in the group. */
+/* The result of looking up one name. Errors beyond the link are kept separate from errors in the group. */
 struct step {
     struct walk *walk;
     stki_hdf5_object *at, *out;
@@ -236,8 +236,8 @@ static stk_status step(struct walk *w, stki_hdf5_object *at, const char *name, s
                             : follow(w, at, &by_name, out, err);
 }
 
-/* Opens through the library the object from which `path` is followed: the root for an absolute path, otherwise `from`
- * again with an ID of its own. */
+/* Opens the object from which `path` is followed, through the library: the root for an absolute path, otherwise `from`
+ * again, with an ID of its own. */
 static stk_status open_again(const struct walk *w, const stki_hdf5_object *from, const char *path,
                              stki_hdf5_object *out, stk_error *err)
 {
@@ -255,7 +255,7 @@ static stk_status open_again(const struct walk *w, const stki_hdf5_object *from,
     return status;
 }
 
-/* `out` must not be `from`, which stays open. */
+/* `out` must not be `from`, which remains open. */
 static stk_status walk_path(struct walk *w, const stki_hdf5_object *from, const char *path, stki_hdf5_object *out,
                             stk_error *err)
 {

@@ -1,4 +1,4 @@
-/* hdf5_path.h: resolves names of objects in HDF5 files link by link with our own rules (hdf5_file.h), never with the
+/* hdf5_path.h: resolves names of objects in HDF5 files link by link, with the rules of hdf5_file.h and never with the
  * library, which would search folders given by the environment. Groups that hdf5_links.c does not support are queried
  * through the library. */
 #ifndef STKI_HDF5_PATH_H
@@ -8,9 +8,9 @@
 
 /* An object and the file that contains it. */
 typedef struct stki_hdf5_object {
-    stki_hdf5_file *file; /* with a reference */
+    stki_hdf5_file *file; /* holds a reference */
     uint64_t header;      /* address of its object header; UNDEFINED: accessed through the library */
-    hid_t id;             /* a group, a data set or a named type; -1: not opened by the library */
+    hid_t id;             /* ID of a group, a data set or a committed datatype; -1: not opened by the library */
 } stki_hdf5_object;
 
 #define STKI_HDF5_NO_OBJECT ((stki_hdf5_object){NULL, STKI_HDF5_UNDEFINED, -1})
@@ -19,9 +19,9 @@ typedef struct stki_hdf5_object {
  * target), or there are more than 16 links. STK_E_UNSUPPORTED: the file was written by a newer HDF5, or a link is of an
  * unknown kind. */
 stk_status stki_hdf5_object_open(stki_hdf5_file *file, const char *name, stki_hdf5_object *out, stk_error *err);
-/* The links of a group, sorted by name; must be freed even on failure. */
+/* The links of a group, sorted by name. The list must be freed even on failure. */
 typedef struct stki_hdf5_link_list {
-    stki_hdf5_link *links; /* the strings of each are in one block, which starts with its name */
+    stki_hdf5_link *links; /* the strings of each link are in one block, which starts with its name */
     int64_t count, capacity;
 } stki_hdf5_link_list;
 

@@ -1,4 +1,4 @@
-/* hdf5_read.c: reading a data set through the library; see hdf5_dataset.h. */
+/* hdf5_read.c: reads a data set through the library; see hdf5_dataset.h. */
 #include "checked.h"
 #include "error.h"
 #include "hdf5_dataset.h"
@@ -60,7 +60,7 @@ static bool is_whole(const stki_hdf5_dataset *d, const int64_t *start, const int
     return true;
 }
 
-/* Bytes that the library may have to read: whole chunks. */
+/* Returns the number of bytes that the library may have to read, because it reads whole chunks. */
 static int64_t touched_bytes(const stki_hdf5_dataset *d, const int64_t *start, const int64_t *length, int64_t bytes)
 {
     int64_t touched = d->grid.chunk_bytes;
@@ -102,7 +102,7 @@ stk_status stki_hdf5_dataset_read(const stki_hdf5_dataset *d, const int64_t *sta
     stki_hdf5_leave(&guard);
     if (stki_hdf5_dataset_intact(d, &changed) == STK_OK)
         return status;
-    if (err) /* the error is caused by the changed file */
+    if (err) /* a change of the file is reported as the cause */
         *err = changed;
     return changed.status;
 }
@@ -157,7 +157,7 @@ stk_status stki_hdf5_dataset_check_room(const stki_hdf5_dataset *d, stk_error *e
         type = H5Dget_type(d->id);
         file = H5Iget_file_id(d->id);
         bytes =
-            type < 0 ? 0 : (int64_t)H5Tget_size(type); /* for strings and lists the size of a pointer, which is less */
+            type < 0 ? 0 : (int64_t)H5Tget_size(type); /* for strings and lists, the size of a pointer, a lower bound */
         if (d->layout == STKI_HDF5_COMPACT)
             size = H5Dget_storage_size(d->id);
         known = d->layout == STKI_HDF5_COMPACT || (file >= 0 && H5Fget_filesize(file, &size) >= 0 && size <= INT64_MAX);
