@@ -39,8 +39,8 @@ static void let_go(stk_batch *batch)
     stki_core_release(core);
 }
 
-/* The slot is not refilled before the work queued in `stream` so far has finished. Errors are reported by the next call
- * on the device. */
+/* Prevents the slot from being refilled until the work queued in `stream` so far has finished. Errors are reported by
+ * the next call on the device. */
 static void guard(stk_batch *batch, stk_stream *stream)
 {
     if (is_on_device(batch))
@@ -205,7 +205,7 @@ typedef struct export
 {
     DLManagedTensor managed; /* must be first */
     stk_batch *batch;
-    stk_stream *stream; /* the stream that uses it, retained; NULL: no queued work */
+    stk_stream *stream; /* the stream that uses the tensor, retained; NULL: no work is queued */
     int64_t shape[STK_MAX_DIMS], strides[STK_MAX_DIMS];
 }
 export;
@@ -280,7 +280,8 @@ stk_status stk_batch_dlpack_on(stk_batch *batch, const char *name, stk_stream *s
         .deleter = delete_export,
     };
     e->managed.dl_tensor.device.device_type = kDLCPU;
-    if (stk_device_get_kind(tensor.device) != STK_DEVICE_HOST) { /* the host device's memory is the processor's */
+    /* memory of the host device is CPU memory */
+    if (stk_device_get_kind(tensor.device) != STK_DEVICE_HOST) {
         e->managed.dl_tensor.device.device_type = (DLDeviceType)stk_device_get_kind(tensor.device);
         e->managed.dl_tensor.device.device_id = stk_device_index(tensor.device);
     }

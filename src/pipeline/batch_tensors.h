@@ -1,5 +1,5 @@
-/* batch_tensors.h: the tensors of a batch by name: the tensors in each field's list (row_layout.h), then the views
- * (views.h), which are additional names for ranges of some of them. */
+/* batch_tensors.h: finds the tensors of a batch by name. They are the tensors in each field's list (row_layout.h) and
+ * the views (views.h), which are additional names for ranges of some of these tensors. */
 #ifndef STKI_BATCH_TENSORS_H
 #define STKI_BATCH_TENSORS_H
 
@@ -15,7 +15,7 @@ typedef struct stki_batch_tensor {
 /* Fills core->tensors: the tensors of each field in order, then the views. */
 stk_status stki_batch_tensors_make(stki_core *core, stk_error *err);
 void stki_batch_tensors_fini(stki_core *core);
-/* STK_E_NOT_FOUND lists the existing names. */
+/* The message of STK_E_NOT_FOUND lists the existing names. */
 stk_status stki_batch_tensor_find(const stki_core *core, const char *name, const stki_batch_tensor **out,
                                   stk_error *err);
 /* Total bytes of a field's tensors in this batch. */

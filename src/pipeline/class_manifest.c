@@ -36,7 +36,7 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* The length without "-00003" at the end. */
+/* Returns the length of the name without "-00003" at its end. */
 static int without_number(const char *name, int length)
 {
     int at = length;
@@ -46,7 +46,8 @@ static int without_number(const char *name, int length)
     return length - at >= SHARD_DIGITS && at > 1 && name[at - 1] == '-' ? at - 1 : length;
 }
 
-/* The field of NAME.FIELD.npy or NAME-00003.FIELD.npy next to NAME.manifest.json. NULL: the file holds all fields. */
+/* Returns FIELD if the file is NAME.FIELD.npy or NAME-00003.FIELD.npy next to NAME.manifest.json. NULL: the file holds
+ * all fields. */
 static const json_t *field_of_file(const json_t *fields, const char *manifest, const char *file)
 {
     const char *stem = base_name(manifest), *base = base_name(file), *end = strstr(stem, MANIFEST);
@@ -66,8 +67,8 @@ static const json_t *field_of_file(const json_t *fields, const char *manifest, c
     return NULL;
 }
 
-/* Returns the class names of the field with the name of the member, or else of the file, or else of the loader's field,
- * or else of the only field. NULL: there is no such field, or it has no class names. */
+/* Returns the class names of a field in the manifest: the one named by the member, or else by the file name, or else by
+ * the loader's field, or else the only one. NULL: there is no such field, or it has no class names. */
 static const json_t *classes_in(const stki_manifest *list, const char *file, const char *member, const char *name)
 {
     const json_t *fields = json_object_get(list->manifest, "fields"), *field = field_named(fields, member);
@@ -114,9 +115,9 @@ stk_status stki_classes_of_manifest(const char *path, const char *member, const 
 
 /* ---- next to the file ---- */
 
-/* The manifest used last: consecutive shards usually share one. */
+/* The manifest that was opened last. It is cached because consecutive shards usually share one. */
 typedef struct beside {
-    char *path; /* NULL: none yet */
+    char *path; /* of the manifest; NULL: none yet */
     bool there;
     stki_manifest list;
 } beside;
@@ -127,7 +128,7 @@ static void beside_fini(beside *b)
     stki_free(b->path);
 }
 
-/* Whether there is a manifest STEM.manifest.json that lists the file. Other files of that name are ignored. */
+/* Whether STEM.manifest.json is a manifest that lists the file. Any other file of that name is ignored. */
 static stk_status look(beside *b, const char *stem, int length, const char *file, bool *found, stk_error *err)
 {
     char *path = stki_format("%.*s" MANIFEST, length, stem);
@@ -196,7 +197,7 @@ static stk_status merge(const char *field, stki_classes *out, char **origin, stk
     return *origin ? STK_OK : stki_fail_memory(err, 64, "the origin of classes");
 }
 
-/* Finds the table of one file. The data set's own manifest comes first. */
+/* Finds the table of one file. The manifest that the config names for the data set takes precedence. */
 static stk_status of_file(const stki_field_config *config, const stki_manifest *own, beside *b,
                           const stki_reader *reader, stki_classes *out, char **origin, bool *named, stk_error *err)
 {

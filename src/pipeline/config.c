@@ -40,10 +40,10 @@ static const stki_need needs_weights = {.key = "weights", .when = (const char *c
 static const stki_need needs_bucket = {.key = "bucket_by"};
 static const stki_need needs_datasets = {.key = "/datasets"};
 static const stki_need needs_device = {.key = "device",
-                                       .note = true}; /* only a note, because programs set it for every device */
+                                       .note = true}; /* not an error, because programs set it for every device */
 
-/* In a config, num_workers is auto or a number, where 0 means the calling thread. `auto` is stored as -1 here;
- * both are converted to the C struct's values afterwards. */
+/* In a config, num_workers is auto (stored as -1) or a number, where 0 means the calling thread. stki_config_read_as
+ * converts -1 and 0 to the values used in the C struct. */
 static const stki_option loader_rows[] = {
     STKI_INT(stki_loader_config, batch_size, 1, 1, 1 << 30, "rows", "Rows in a batch of this rank",
              .flags = STKI_BY_VALUE, STKI_C(stk_loader_opts, batch_size)),

@@ -1,6 +1,6 @@
 /* config.h: the complete configuration of a loader, read from a config document or the C structs, checked and with
- * defaults applied. There is only one path: the C structs are first written as a document, so that both use the same
- * names, ranges and messages. */
+ * defaults applied. The C structs are first converted to a document, so that both forms use the same names, ranges and
+ * messages. */
 #ifndef STKI_CONFIG_H
 #define STKI_CONFIG_H
 
@@ -21,7 +21,7 @@ typedef struct stki_dataset_config {
     double weight;
     int on_error; /* -1: inherit loader.on_error */
     const stki_node *node;
-    const char *manifest; /* manifest of a preparation job, resolved path; the opened files are checked against it.
+    const char *manifest; /* resolved path of a preparation job's manifest, against which the opened files are checked;
                              NULL: none */
     stki_pair_config pair;
     stki_field_config *fields; /* in the order of the first data set's fields, which are the loader's fields */
@@ -36,8 +36,8 @@ typedef struct stki_split_config {
     double fraction;  /* fraction of the samples in `val` */
     int64_t seed;
     const char *section; /* the enclosing section: "loader", "prep" */
-    const char *key;     /* hash: "index", "path" or a field name; NULL: no split */
-    int64_t gap;         /* contiguous: samples; -1: auto */
+    const char *key;     /* with method hash: "index", "path" or a field name; NULL: no split */
+    int64_t gap;         /* with method contiguous: number of samples; -1: auto */
 } stki_split_config;
 
 struct stki_core;
@@ -49,7 +49,7 @@ typedef struct stki_loader_config {
     const char *device;
     int64_t device_prefetch;
     int64_t seed;
-    int64_t num_workers; /* after reading, values are as in stk_loader_opts */
+    int64_t num_workers; /* once the config has been read, as in stk_loader_opts */
     int64_t prefetch;
     int64_t block_window; /* 0: auto */
     int block_rows;       /* stk_block_rows */
@@ -57,7 +57,7 @@ typedef struct stki_loader_config {
     int64_t num_epochs;                /* 0: endless */
     int64_t memory_budget, tile_bytes; /* bytes */
     int64_t timeout, close_timeout;    /* ns */
-    int64_t rank, world_size;          /* -1, 0: taken from the launcher */
+    int64_t rank, world_size;          /* -1 (rank) or 0 (world_size): taken from the launcher */
     int launcher, digest, resume, on_error;
     int64_t max_errors; /* -1: unlimited */
     double max_error_fraction;
@@ -75,8 +75,8 @@ typedef struct stki_loader_config {
     stki_ranks ranks;    /* derived from the keys above */
     int64_t *index_list; /* the subset, or NULL */
     int64_t index_count;
-    bool leaves_out;     /* the index lists omit samples because of their class or a filter; a split divides only the
-                            remaining ones */
+    bool leaves_out; /* samples were removed from the index lists because of their class or a filter; a split divides
+                        only the remaining ones */
     double *weight_list; /* one per sample, or NULL: read from one of the sources below */
     int64_t weight_count;
     const char *weights_path, *weights_name, *weights_field;
@@ -88,15 +88,14 @@ typedef struct stki_loader_config {
     int dataset_count;     /* 0: a single unnamed data set */
     stki_dataset_config *datasets;
     stki_document *document; /* owns all nodes and strings above */
-    char *base_dir;          /* base of relative paths in a config given as text */
+    char *base_dir;          /* folder to which relative paths in a config given as text refer */
     char **texts;            /* strings created while reading; owned */
     int text_count;
     void *(*device_buffer)(void *context, const char *field, int slot,
                            int64_t bytes); /* can be set through the C API only */
     void *device_buffer_context;
-    /* For tests: called for every newly opened reader, to wrap it in one that fails. The wrapper then owns the
-     * original.
-     */
+    /* For tests: called for every newly opened reader, and may replace it by a wrapper that fails. The wrapper then
+     * owns the original. */
     stk_status (*wrap_reader)(void *context, const char *field, stki_reader **reader, stk_error *err);
     void *wrap_context;
     /* For preparation jobs: called after the data set has been opened and before anything depends on batch_size,
@@ -115,10 +114,10 @@ typedef struct stki_loader_config {
 /* Takes ownership of the document, even on failure. Relative paths are relative to the file that contains them; those
  * in `--set` and in config texts to base_dir (NULL: the working directory). */
 stk_status stki_config_read(stki_document *document, const char *base_dir, stki_loader_config **out, stk_error *err);
-/* Where a document holds the loader's options: in the section `loader`, unless a preparation job mixes some of them
- * (those flagged STKI_IN_JOB) with its own options. */
+/* Which section of a document has the loader's options. It is `loader`, unless a preparation job has some of them
+ * (those flagged STKI_IN_JOB) in its own section. */
 typedef struct stki_config_form {
-    const stki_option_table *table; /* options stored in stki_loader_config; names the section */
+    const stki_option_table *table; /* options stored in stki_loader_config; determines the section's name */
     const stki_option_table *other; /* more options of the same section; NULL: none */
     void *other_values;
     const stki_option_table *const *sections; /* all sections of the document, terminated by NULL */
@@ -141,7 +140,7 @@ extern const char *const stki_on_error_words[];
 json_t *stki_config_json(const stki_loader_config *config);
 /* The sections that a loader reads, each with its nested sections; terminated by NULL. */
 extern const stki_option_table *const stki_config_sections[];
-/* The words of an enum option of the loader section, terminated by NULL. */
+/* The allowed values of an enum option of the loader section, terminated by NULL. */
 const char *const *stki_config_words(const char *key);
 
 /* config_source.c: reads the field's `source` section. The document owns the strings. */
@@ -166,7 +165,7 @@ stk_status stki_config_datasets(stki_loader_config *config, const stki_node *lis
 extern const stki_option_table stki_datasets_table;
 extern const stki_option_table stki_field_table; /* config_fields.c: an entry of `fields` */
 
-/* config_order.c: reads `split` and `weights`, and checks that the keys about the order are compatible. */
+/* config_order.c: reads `split` and `weights`, and checks that the options that determine the order are compatible. */
 enum stki_split_part { STKI_SPLIT_TRAIN, STKI_SPLIT_VAL };
 enum stki_split_method { STKI_SPLIT_EXACT, STKI_SPLIT_CONTIGUOUS, STKI_SPLIT_HASH };
 extern const char *const stki_split_methods[];

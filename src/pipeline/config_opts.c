@@ -134,7 +134,8 @@ static void put_all(writer *w, const stk_loader_opts *o)
 {
     put_members(w, stki_config_sections[0], o, "loader");
     if (o->world_size && !o->rank)
-        put(w, "loader.rank", "0"); /* otherwise the launcher is consulted */
+        /* 0 in the C struct means rank 0 if world_size is set; the default, auto, would ask the launcher */
+        put(w, "loader.rank", "0");
     if (o->weights)
         put(w, "loader.weights", "[]"); /* the numbers are set below */
     for (uint32_t i = 0; i < o->field_count; i++)
@@ -144,7 +145,7 @@ static void put_all(writer *w, const stk_loader_opts *o)
         put_dataset(w, o->datasets, i);
 }
 
-/* A copy of a list of `count` numbers of 8 bytes; NULL stays NULL. */
+/* Copies a list of `count` 8-byte numbers. If it is NULL, *out does not change. */
 static stk_status copy_list(const void *list, int64_t count, void *out, int64_t *out_count, stk_error *err)
 {
     void *copy;
@@ -160,7 +161,8 @@ static stk_status copy_list(const void *list, int64_t count, void *out, int64_t 
     return STK_OK;
 }
 
-/* Lists may have millions of numbers, so they are not written to the document. */
+/* Copies the lists of numbers directly to the config. They may have millions of elements, so they are not written to
+ * the document. */
 static stk_status copy_lists(const stk_loader_opts *o, stki_loader_config *config, stk_error *err)
 {
     stk_status status = copy_list(o->indices, o->index_count, &config->index_list, &config->index_count, err);

@@ -1,6 +1,7 @@
-/* convert_choice.c: see convert_choice.h. `auto` measures: rows of artificial samples are converted by the processor
- * and by the device, and both forms of them are copied to the device, a few times each, which takes milliseconds. With
- * either choice, workers, bus and device work at the same time on different batches, so the slowest stage decides. */
+/* convert_choice.c: see convert_choice.h. With `auto`, the choice is measured: artificial samples are converted by the
+ * processor and by the device, and the samples and the converted rows are each copied to the device, a few times, which
+ * takes milliseconds. With either choice, workers, bus and device work on different batches at the same time, so the
+ * slowest of them limits the throughput. */
 #include "convert_choice.h"
 #include "allocate.h"
 #include "clock.h"
@@ -45,7 +46,7 @@ typedef struct trial {
     stk_stream *stream;
     stk_event *begin, *end;
     void *samples, *rows; /* ordinary memory */
-    void *pinned;         /* the size of the larger form */
+    void *pinned;         /* page-locked memory, large enough for the samples or the rows */
     void *there_samples, *there_rows;
     int64_t sample_bytes, row_bytes, count;
 } trial;
@@ -91,7 +92,7 @@ static stk_status trial_init(trial *t, stk_error *err)
         (status = stk_event_create(t->device, true, &t->begin, err)) != STK_OK ||
         (status = stk_event_create(t->device, true, &t->end, err)) != STK_OK)
         return status;
-    memset(t->samples, 0, (size_t)samples); /* neither NaN nor subnormal numbers, which may be slower */
+    memset(t->samples, 0, (size_t)samples); /* zeros, because NaN and subnormal numbers may be slower */
     memset(t->pinned, 0, (size_t)pinned_bytes(t));
     return STK_OK;
 }
@@ -101,7 +102,7 @@ static double best_of(double best, int64_t ns)
     return best == 0 || (double)ns < best ? (double)ns : best;
 }
 
-/* Times `count` samples on one worker: converting them and, instead, copying them. */
+/* Measures how long one thread takes to convert the samples, and how long it takes to copy them. */
 static void time_host(const trial *t, const stki_convert *convert, stki_convert_costs *costs)
 {
     for (int round = 0; round < ROUNDS; round++) {
@@ -174,7 +175,7 @@ static stk_status time_job(const trial *t, const stki_convert *convert, enum job
     return status;
 }
 
-/* Adds the costs of the field for a batch. */
+/* Adds the field's time per batch to the total. */
 static stk_status measure(const stki_core *core, const stki_row_form *row, const stki_row_form *stored,
                           const stki_convert *convert, stki_convert_costs *total, stk_error *err)
 {

@@ -4,19 +4,19 @@
 
 #include "core.h"
 
-/* Splits the plans whose rows the device makes (plan_split.h), stores the choice in the config and adds a note with the
+/* Splits the plans whose rows the device makes (plan_split.c), stores the choice in the config and adds a note with the
  * reason. Call between resolve and compile. */
 stk_status stki_choose_convert(stki_core *core, stk_error *err);
 
 /* Time per batch, ns, for both choices. The stages overlap, so the slowest one determines the throughput. */
 typedef struct stki_convert_costs {
-    double host_read;               /* workers, with either choice: decoding images */
-    double host_convert, host_copy; /* workers: converting the samples, or copying them */
-    double rows_copy, samples_copy; /* the transfer of converted rows, or of samples */
-    double device_convert;          /* the device's work */
+    double host_read;               /* decoding images, which workers do with either choice */
+    double host_convert, host_copy; /* converting the samples in the workers, or only copying them */
+    double rows_copy, samples_copy; /* transferring the converted rows, or the samples */
+    double device_convert;          /* converting on the device */
 } stki_convert_costs;
 
-/* Returns true if the device should convert. `text` receives the reason, one sentence, in both cases. */
+/* Returns true if the device should convert. `text` receives the reason for either choice, as one sentence. */
 bool stki_convert_pays(const stki_convert_costs *costs, char *text, int size);
 
 #endif

@@ -170,7 +170,8 @@ static stk_status open_field(stki_core *core, int number, stk_error *err)
     return status;
 }
 
-/* Combines several data sets into one: their shards, and so their samples' numbers, follow one another. */
+/* Combines several data sets into one: the shards of each follow those of the one before, and so do the numbers of
+ * their samples. */
 static stk_status make_sources(stki_core *core, stk_error *err)
 {
     const stki_loader_config *config = core->config;
@@ -224,7 +225,7 @@ static void end_classes(stki_core *core)
     core->left_out = NULL;
 }
 
-/* Fields may be opened twice (open_windows). */
+/* Replaces earlier classes, because fields may be opened twice (open_windows). */
 static stk_status begin_classes(stki_core *core, stk_error *err)
 {
     end_classes(core);
@@ -327,8 +328,8 @@ static int64_t held_bytes(const stki_core *core)
     return bytes;
 }
 
-/* Implements prefetch: auto. A small batch takes less time than waking a thread, so small batches get more slots, as
- * long as all slots fit in the caches. */
+/* Implements prefetch: auto. A small batch takes less time than waking a thread, so small batches get more slots, but
+ * only as many as fit in the caches. */
 static int64_t auto_slots(int64_t slot_bytes, int64_t room)
 {
     const int64_t caches = stki_level2_bytes() * stki_cpu_count(), last = stki_cache_bytes();
@@ -339,8 +340,8 @@ static int64_t auto_slots(int64_t slot_bytes, int64_t room)
     return slots < SLOTS_LEAST ? SLOTS_LEAST : slots > SLOTS_MOST ? SLOTS_MOST : slots;
 }
 
-/* Chooses the number of slots that the budget allows. Readers have allocated their memory by now, so the free memory
- * excludes it. */
+/* Chooses the number of slots that the budget allows. Called after the readers have allocated their memory, so that the
+ * free memory excludes it. */
 static stk_status choose_slots(stki_core *core, stk_error *err)
 {
     stki_loader_config *config = core->config;
@@ -384,7 +385,8 @@ static stk_status choose_slots(stki_core *core, stk_error *err)
     return STK_OK;
 }
 
-/* Returns the cost of making a row, in bytes: a small crop of a large image costs as much as the image. */
+/* Returns the cost of making a row, in bytes. If samples are copied or decoded, that is the size of the largest sample:
+ * a small crop of a large image costs as much as the image. */
 static int64_t cost_of_row(const stki_field_plan *plan)
 {
     int64_t cost = plan->row_bytes;
@@ -409,7 +411,7 @@ static void choose_tiles(stki_core *core)
     if (core->rows_per_tile > core->max_rows && core->max_rows > 0)
         core->rows_per_tile = core->max_rows;
     core->tiles_per_row = 1;
-    if (core->layout.pairs) /* the rows of a pair are made together */
+    if (core->layout.pairs) /* both rows of a pair are made in the same tile */
         core->rows_per_tile += core->rows_per_tile % 2;
     if (core->measures || core->layout.pairs || row < 4 * tile)
         return; /* dividing rows only pays off if a row is many tiles long */
@@ -466,7 +468,7 @@ static stk_status make_plans(stki_core *core, stk_error *err)
     return status;
 }
 
-/* Pinned memory is scarce: with `auto`, ordinary memory is used for slots if there is none left. */
+/* Pinned memory is scarce. With pin_memory: auto, slots are in ordinary memory if there is no pinned memory left. */
 static stk_status make_slot(stki_core *core, int number, stk_error *err)
 {
     stk_error cause = {0};
@@ -550,7 +552,7 @@ static stk_status make_workers(stki_core *core, stk_error *err)
     return STK_OK;
 }
 
-/* Runs the job's `arrange`, then releases the containers, which hold the class names until then. */
+/* Runs the job's `arrange`, then releases the containers, which own class names that `arrange` may read. */
 static stk_status arrange(stki_core *core, stk_error *err)
 {
     stki_loader_config *config = core->config;
@@ -602,7 +604,7 @@ static void choose_pinning(stki_core *core)
         stki_config_note(core->config, "loader.pin_memory: slots are ordinary memory, since %s", core->pin_reason);
 }
 
-/* ---- life ---- */
+/* ---- creation and destruction ---- */
 
 static void core_destroy(stki_core *core)
 {
@@ -646,7 +648,8 @@ void stki_core_retain(stki_core *core)
     stki_ref(&core->refs);
 }
 
-/* Whether the streams that use slots, in host memory and on the device, have finished with them by the deadline. */
+/* Waits until the deadline for streams to finish using slots, in host memory and on the device. Returns whether all
+ * have finished. */
 static bool has_passed(const stki_core *core, int64_t deadline_ns)
 {
     bool passed = !core->feed || core->feed_has_passed(core->feed, deadline_ns);

@@ -1,6 +1,7 @@
 /* core.h: the running part of a loader, shared by the handle, its workers and every lease. It is reference-counted: the
- * handle, each worker thread and each leased batch hold one reference. Everything that a worker stuck in a system call
- * or a batch held after close uses therefore remains valid. The last release frees the core.
+ * handle, each worker thread and each leased batch hold one reference. Memory that is used by a worker stuck in a
+ * system call, or by a batch that is still held after close, therefore remains valid. Releasing the last reference
+ * frees the core.
  *
  *     loader.c  the public calls          batch.c  queries on a leased batch
  *     core.c    create and destroy        fill.c   positions -> rows: the work of the ring's workers (row_maker.h)
@@ -30,9 +31,9 @@
 #include <stdio.h>
 #include <stoker/loader.h>
 
-enum { STKI_REASONS = 64 }; /* number of statuses by which failed samples are counted */
+enum { STKI_REASONS = 64 }; /* size of failed_for: failed samples are counted per status */
 
-enum { STKI_WINDOW_TOGETHER = 256 }; /* samples of a window converted in one call */
+enum { STKI_WINDOW_TOGETHER = 256 }; /* maximum number of samples of a window converted in one call */
 
 /* What a worker is doing. MAPPED is the conversion of memory-mapped samples, which may block on page faults. */
 enum stki_stage {
@@ -59,15 +60,15 @@ typedef struct stki_worker {
     stki_ring_clocks clocks;
     stki_counter order_ns, read_ns, convert_ns, bytes_read, bytes_written;
     stki_read_clocks parts; /* breakdown of read_ns */
-    stki_watch watch;       /* watches the files it reads */
-    /* What it is doing, for stall reports. A seqlock: since_ns is set to -1 first, then the others, then since_ns to
-     * the time. A reader that finds since_ns unchanged after reading the others has a consistent set. The path belongs
-     * to the data set, which the core keeps alive. */
+    stki_watch watch;       /* the files that the current tile reads */
+    /* What it is doing, for stall reports. A seqlock: the worker sets since_ns to -1, then the other members, then
+     * since_ns to the current time. If since_ns is the same before and after a reader reads the other members, they are
+     * consistent. The path belongs to the data set, which the core keeps alive. */
     _Atomic(const char *) path; /* NULL: no file, and `record` is a step */
     stki_counter record;
     _Atomic int stage;
     stki_counter since_ns;
-    int64_t read_at; /* the clock when it was last read: the end of one piece of work and the beginning of the next */
+    int64_t read_at; /* the time of the last clock reading, at which the work being timed began */
 } stki_worker;
 
 struct stki_core {
@@ -81,24 +82,25 @@ struct stki_core {
         const char *format;
         const struct stki_source *source;
         struct stki_container *container;
-        bool arranged; /* its samples were reordered to match another field, so only one field can use it */
+        bool arranged; /* its samples were reordered to match another field, so no other field may use it */
     } * containers;
-    int container_count, *container_places; /* a hash table by path (core_files.c) */
-    struct stki_reader_opts *together; /* options of the fields that read the files that are being opened, or NULL */
+    int container_count, *container_places; /* the latter: a hash table by path (core_files.c) */
+    struct stki_reader_opts *together;      /* options of all fields that read the files being opened, or NULL */
     int together_count;
-    int source_count; /* mixed data sets; 0: a single one */
+    int source_count; /* number of mixed data sets; 0: a single data set */
     struct stki_core_source {
         const char *name; /* belongs to the config */
         double weight;
-        int64_t first, count, share; /* its first sample among all; number of samples; positions in an epoch */
+        int64_t first, count, share; /* number of its first sample among those of all data sets; number of samples;
+                                        positions in an epoch */
     } * sources;
     stki_field_classes *classes; /* one per field */
     uint8_t *left_out; /* one flag per sample, set if unknown_class: skip excludes it; only while opening files */
     int64_t left_out_room;
     stki_manifest *lists; /* manifests named in the config; only while opening files */
     int list_count;
-    bool in_place, over_samples;     /* whether windows are samples from the readers, or built from several samples
-                                        (sample_windows.h) */
+    bool in_place, over_samples; /* in_place: the readers return windows as samples; over_samples: a window consists of
+                                    several samples (sample_windows.h) */
     const stki_field *bucket_field;  /* the field whose lengths loader.bucket_by sorts by; NULL: none */
     struct stki_source_names *names; /* file names; only while opening files (core_files.c) */
     stki_u128 pairing;               /* hash of the orders in which files were paired; 0: none */
@@ -118,32 +120,33 @@ struct stki_core {
     int slot_count;
     stk_batch **slots;
     stki_ring *ring;
-    stki_progress *progress;              /* of the consumer; see progress.h */
+    stki_progress *progress;              /* the consumer's progress */
     stki_print print;                     /* the lines by which saved positions are compared */
     int worker_count;                     /* number of threads; 0: inline */
     bool helps;                           /* the consumer may help (help.h) */
-    int worker_slots;                     /* one per thread, at least 1, plus one for a consumer that helps */
+    int worker_slots;                     /* max(worker_count, 1), plus 1 if `helps` */
     stki_worker *workers;                 /* worker_slots entries */
-    int64_t rows_per_tile, tiles_per_row; /* one of the two is 1: a tile is several rows or a part of one */
-    bool measures, streams;               /* measures: a field has rows of varying length */
-    stk_device *device;                   /* target of the batches; NULL: they stay in host memory */
-    stk_device *pin;                      /* device whose pinned memory holds the slots; NULL: ordinary memory */
-    int pinned_slots;                     /* of slot_count */
-    char pin_reason[224];                 /* why they are pinned, or not */
+    int64_t rows_per_tile, tiles_per_row; /* at least one of the two is 1: a tile is several rows, or part of a row */
+    bool measures, streams; /* measures: a field has rows of varying length, which phase 0 measures; streams: a
+                               conversion uses non-temporal stores */
+    stk_device *device;     /* target of the batches; NULL: they stay in host memory */
+    stk_device *pin;        /* device whose pinned memory holds the slots; NULL: ordinary memory */
+    int pinned_slots;       /* how many of the slots are in pinned memory */
+    char pin_reason[224];   /* why slots are pinned, or why not */
     int64_t device_slot_bytes;
     struct stki_feed *feed; /* NULL: no device */
     void (*destroy_feed)(struct stki_feed *feed);
     bool (*feed_has_passed)(const struct stki_feed *feed, int64_t deadline_ns);
 
-    stki_counter failed_samples; /* without rows lost because their partner failed */
+    stki_counter failed_samples; /* does not count rows lost because their partner failed */
     const _Atomic bool *leave;   /* the loader's `cancelled`; NULL with a device, whose thread may outlive it */
     bool settles;                /* some failed samples are skipped or replaced (failed.h) */
     FILE *error_list;            /* NULL: none */
     stki_counter failed_for[STKI_REASONS], skipped,
-        substituted;   /* counts over delivered batches; [0]: other reasons; skipped includes rows lost because their
-                          partner failed */
-    char apart[128];   /* the members above are read for every tile */
-    stki_counter refs; /* written for every batch */
+        substituted;   /* these three count delivered batches only; failed_for is indexed by -status, [0]: any other
+                          status; `skipped` includes rows lost because their partner failed */
+    char apart[128];   /* keeps the members above, which are read for every tile, off the cache line of `refs` */
+    stki_counter refs; /* changed for every batch */
 };
 
 /* Takes ownership of the config, even on failure. */
@@ -163,7 +166,7 @@ stk_status stki_loader_open_config(stki_loader_config *config, stk_loader **out,
 extern const stki_ring_work stki_fill_work; /* context: the core */
 /* Records an error for a row, unless that row or an earlier one already has an error. Any thread. */
 void stki_row_fails(stki_worker *worker, int64_t row, const stk_error *error);
-/* The same if the sample of the row's partner failed: the row is lost too, but does not count as a failed sample. */
+/* Does the same for a row whose partner's sample failed: the row is lost too, but does not count as a failed sample. */
 void stki_row_fails_with_partner(stki_worker *worker, int64_t row, const stk_error *error);
 /* digest_rows.c: computes what the batch's rows contribute to the digest of the stream (loader.digest). */
 stki_u128 stki_digest_rows(const stki_core *core, const stk_batch *batch);
@@ -190,7 +193,7 @@ void stki_worker_look(const stki_worker *worker, stki_doing *out);
 void stki_workers_report(const stki_core *core, char *to, int size);
 
 /* fingerprint.c: the lines of `print`, and a hash of the lines whose path begins with `section` ("dataset", "loader"),
- * excluding those about failed samples. */
+ * excluding the lines that only affect which samples fail. */
 stk_status stki_core_print(const stki_core *core, stki_print *print, stk_error *err);
 stki_u128 stki_core_fingerprint(const stki_core *core, const char *section);
 

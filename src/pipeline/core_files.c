@@ -1,5 +1,5 @@
-/* core_files.c: see core_files.h. Parts shared by several fields of a file are opened once. The names of a field's
- * files are kept until all fields of its data set have been opened, so that the others can be paired with them
+/* core_files.c: see core_files.h. A file that several fields read is opened once. The names of the first named field's
+ * files are kept until all fields of the data set have been opened, so that the others can be paired with them
  * (pairs.h). */
 #include "core_files.h"
 #include "allocate.h"
@@ -40,7 +40,7 @@ static int container_room(int count)
     return room;
 }
 
-/* Where the linear probing for a path starts; it continues to the first free entry. */
+/* Returns the entry at which linear probing for a path starts. It ends at the first free entry. */
 static uint64_t place_of(const stki_core *core, const char *path)
 {
     return stki_digest_64(path, (int64_t)strlen(path)) & (uint64_t)(2 * container_room(core->container_count) - 1);
@@ -51,8 +51,8 @@ static uint64_t next_place(const stki_core *core, uint64_t place)
     return (place + 1) & (uint64_t)(2 * container_room(core->container_count) - 1);
 }
 
-/* Returns an open container with all members and the same options, which can be used as it is. Otherwise *like is set:
- * an open container of the same file and format, or NULL. */
+/* Returns an open container with all members and the same options, which the caller can use as it is, or NULL. In that
+ * case *like is an open container of the same file and format, or NULL. */
 static stki_container *container_before(const stki_core *core, const char *path, const stki_reader_opts *opts,
                                         const stki_container **like)
 {
@@ -153,7 +153,7 @@ static bool same_paths(const stki_field_config *a, const stki_field_config *b)
     return i == a->path_count && i == b->path_count;
 }
 
-/* Collects the options of all fields that read the files of this one, which is the first of them. */
+/* Collects the options of all fields that read the same files as this field, the first one to do so. */
 static stk_status find_together(stki_core *core, int source, const stki_field_config *field,
                                 const stki_reader_opts *opts, const stki_file_list *list, stk_error *err)
 {
@@ -185,11 +185,11 @@ static void forget_together(stki_core *core)
 
 /* ---- names ---- */
 
-/* The first named files of a data set, with which those of the other fields are paired. */
+/* The names in the first field of a data set that has any, with which those of the other fields are paired. */
 typedef struct stki_source_names {
     stki_names samples, shards;
-    int number, first; /* field number of the shards, and the index of its first reader */
-    int paired;        /* the last field whose shards were paired with them by name; 0: none */
+    int number, first; /* number of the field that `shards` belongs to, and the index of that field's first reader */
+    int paired;        /* the last field whose shards were paired by name with `shards`; 0: none */
 } source_names;
 
 static stk_status names_of_source(stki_core *core, int source, source_names **out, stk_error *err)
@@ -348,7 +348,7 @@ static stk_status open_containers(stki_core *core, const stki_file_list *list, c
     return status;
 }
 
-/* Opens the container again with its samples reordered; other fields may use the original order. */
+/* Opens the container again with its samples reordered, because other fields may use the original order. */
 static stk_status arrange_container(stki_core *core, const stki_reader_opts *opts, const stki_names *names, int number,
                                     const int64_t *order, stki_container **container, stk_error *err)
 {
@@ -494,7 +494,7 @@ static stk_status open_texts(stki_core *core, const stki_field_config *field, co
     return STK_OK;
 }
 
-/* Opens image files: one sample each, of any size; an error of a file concerns only its sample. */
+/* Opens image files, each of which is one sample of any size. An error in a file affects only its sample. */
 static stk_status open_images(const stki_field_config *field, const stki_file_list *list, const stki_reader_opts *opts,
                               stki_shards *all, stk_error *err)
 {
@@ -511,7 +511,8 @@ static stk_status open_images(const stki_field_config *field, const stki_file_li
     return status == STK_OK ? stki_shards_add(all, reader, err) : status;
 }
 
-/* Opens windows of files that are one sample each: in place, or (opts->window_length 0) over their rows. */
+/* Splits files that are one sample each into windows, or, if opts->window_length is 0, into their rows, from which
+ * windows are then built. */
 static stk_status open_segments(const stki_field_config *field, const stki_reader_opts *opts, stki_reader *files,
                                 stki_reader **out, stk_error *err)
 {

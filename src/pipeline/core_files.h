@@ -7,7 +7,7 @@
 
 /* The readers of one field opened so far. */
 typedef struct stki_shards {
-    const stki_field_config *asked; /* the field in the first data set; its `classes` apply to all data sets */
+    const stki_field_config *asked; /* as in the first data set, whose `classes` apply to all */
     stki_reader **readers;
     int count;
     stki_class_shards classes; /* the shards with named classes */
@@ -21,16 +21,16 @@ stk_status stki_shards_add(stki_shards *all, stki_reader *reader, stk_error *err
 stk_status stki_core_open_files(stki_core *core, int source, int number, const stki_field_config *field,
                                 const stki_reader_opts *opts, stki_shards *all, stk_error *err);
 
-/* Checks the readers from index `from` on, all of one field: shards paired by name must have as many samples as their
- * partners. */
+/* Checks that the readers from index `from` on, which belong to one field, have as many samples as the shards with
+ * which they are paired by name. */
 stk_status stki_core_check_partners(const stki_core *core, int source, int number, const stki_shards *all, int from,
                                     stk_error *err);
 
 /* Frees the file names that are kept only while a data set is opened. */
 void stki_core_forget_names(stki_core *core);
-/* Adds notes about parts of `pair` that had no effect. Call after all fields have been opened. */
+/* Adds notes about those options in `pair` that had no effect. Call after all fields have been opened. */
 void stki_core_note_pairs(stki_core *core);
-/* Frees the containers that the fields of one file share while a data set is opened. */
+/* Frees the containers that fields share while a data set is opened. */
 void stki_core_forget_containers(stki_core *core);
 
 #endif

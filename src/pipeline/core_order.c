@@ -14,19 +14,19 @@
 
 enum { MOST_UNITS = 64 /* number of units shuffled together with block_window: auto */ };
 
-/* The options of the order, and data that is needed only while the order is being made. */
+/* The options of the order, and data that is needed only until the order has been created. */
 typedef struct material {
     stki_order_opts opts;
     stki_units units;
     stki_order_source sources[STKI_MAX_SOURCES];
-    int64_t *lists[STKI_MAX_SOURCES]; /* made by splits */
+    int64_t *lists[STKI_MAX_SOURCES]; /* lists created by splits; owned */
     double *weights;
     stki_order_starts starts;
     int64_t *start_counts;        /* one per group */
     const stki_window *moving;    /* windows whose starts are chosen by the order; NULL: none */
-    int64_t *groups, group_count; /* groups that windows do not cross: group_count + 1 boundaries */
+    int64_t *groups, group_count; /* boundaries that windows do not cross, group_count + 1 sample numbers */
     bool one_each;                /* an epoch has one window per group: groups are selected instead of samples */
-    int64_t source_groups[STKI_MAX_SOURCES + 1]; /* one_each: the first group of each data set */
+    int64_t source_groups[STKI_MAX_SOURCES + 1]; /* with one_each, the number of each data set's first group */
 } material;
 
 static void material_free(material *m)
@@ -44,8 +44,8 @@ static void material_free(material *m)
 
 /* ---- windows whose starts are chosen by the order ---- */
 
-/* Checks that moving windows can be combined with the other fields and options. If readers return windows as samples,
- * each sample number is a place where a window may begin, so every field needs windows. */
+/* Checks that windows whose starts vary are compatible with the other fields and options. If readers return windows as
+ * samples, there is a sample for each place where a window may begin, so every field needs windows. */
 static stk_status check_moving(const stki_core *core, const material *m, stk_error *err)
 {
     const stki_loader_config *config = core->config;
@@ -71,8 +71,8 @@ static stk_status check_moving(const stki_core *core, const material *m, stk_err
     return STK_OK;
 }
 
-/* Implements one window per group; groups too short for a window are left out. Sets the number of groups of each
- * data set. */
+/* Numbers the groups for epochs with one window per group. Groups too short for a window are left out. Sets
+ * source_groups. */
 static void number_groups(const stki_core *core, material *m)
 {
     int64_t kept = 0;
@@ -205,7 +205,8 @@ static stk_status use_one(const stki_core *core, material *m, stk_error *err)
     return status;
 }
 
-/* Converts units of samples to units of the windows that begin in them. */
+/* Replaces the boundaries between blocks, which are sample numbers, by numbers of windows. A window belongs to the
+ * block in which it begins. */
 static void window_units(const stki_windows *windows, stki_units *units)
 {
     int64_t kept = 0;
@@ -243,7 +244,8 @@ static stk_status use_units(const stki_core *core, material *m, stk_error *err)
     m->opts.unit_count = units->count;
     if (m->opts.in_order)
         config->block_window = 1;
-    if (config->block_window == 0) { /* two windows are in use at the boundary between them */
+    if (config->block_window == 0) { /* half of the cache per window, because samples of two windows are in use where
+                                        one window ends and the next begins */
         config->block_window = units->largest_bytes > 0 ? config->cache_bytes / 2 / units->largest_bytes : MOST_UNITS;
         config->block_window = config->block_window > MOST_UNITS ? MOST_UNITS
                                : config->block_window < 1        ? 1
@@ -263,7 +265,7 @@ static int64_t fixed_windows(int64_t starts, int64_t stride)
     return starts > 0 ? (starts - 1) / stride + 1 : 0;
 }
 
-/* Replaces the counts of starts by counts of windows, in total and per data set. */
+/* Sets the number of windows in an epoch, in total and per data set; `count` was the number of possible starts. */
 static stk_status use_starts(stki_core *core, material *m, int64_t stride, stk_error *err)
 {
     const int64_t *groups = m->groups, group_count = m->group_count;
@@ -290,8 +292,8 @@ static stk_status use_starts(stki_core *core, material *m, int64_t stride, stk_e
     return STK_OK;
 }
 
-/* Implements windows at random places: an epoch has as many as fit without overlap, and a subset of the starts has a
- * proportional share. */
+/* Sets the length of an epoch with windows at random places: as many as fit without overlap. If only a subset of the
+ * starts is used, the number is proportionally smaller. */
 static void use_random(stki_core *core, material *m, int64_t stride)
 {
     const int64_t *groups = m->groups, group_count = m->group_count;
@@ -330,7 +332,7 @@ static stk_status use_windows(stki_core *core, material *m, stk_error *err)
     return STK_OK;
 }
 
-/* The length of a sample in the field that buckets sort by. Any thread. */
+/* Returns the length of a sample in the field by which buckets are sorted. Any thread. */
 static int64_t length_of(void *context, int64_t sample)
 {
     const stki_core *core = context;

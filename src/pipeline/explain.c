@@ -42,7 +42,7 @@ static void explain_source(const stki_field_plan *plan, FILE *to)
             STKI_SHAPE(field->ndim, field->shape));
 }
 
-/* Prints the first names; the options' JSON has all of them. */
+/* Prints the first five names; stk_loader_options_json returns all of them. */
 static void explain_classes(const stki_field_classes *classes, FILE *to)
 {
     const int64_t count = classes->names.count, shown = count < 5 ? count : 5;
@@ -55,7 +55,7 @@ static void explain_classes(const stki_field_classes *classes, FILE *to)
     fputs(shown < count ? ", …\n" : "\n", to);
 }
 
-/* Prints the names of the steps that `belongs` selects. False: there are none. */
+/* Prints the names of the steps for which `belongs` returns true. Returns false if there are none. */
 static bool names_of(const stki_field_plan *plan, bool (*belongs)(const char *name), FILE *to)
 {
     const stki_node *list = plan->config->transforms;

@@ -78,7 +78,7 @@ void stki_failed_note(stki_core *core, stk_batch *batch, int64_t row, bool with_
         if (next->with_partner && !with_partner)
             *next = failure_of(batch, row, false, error);
         next->next = rest;
-    } else if (made) { /* without memory the failure is not recorded, so nothing resolves the row and the batch fails */
+    } else if (made) { /* if there is no memory to record the failure, nothing resolves the row, so the batch fails */
         *made = failure_of(batch, row, with_partner, error);
         made->next = next;
         *at = made;
@@ -182,8 +182,8 @@ static int64_t rows_of_epoch(const stki_core *core)
            stki_batching_rows(&core->batching, core->steps - 1).valid;
 }
 
-/* Returns the largest number of samples whose share does not exceed the fraction. Compares quotients, which are rounded
- * in the same way as the fraction when it was parsed: 29 of 100 is 0.29, but 0.29 * 100 is below 29. */
+/* Compares quotients, because they are rounded like the fraction when it was parsed: 29.0 / 100 equals 0.29, but 100 *
+ * 0.29 is below 29. */
 int64_t stki_failed_most(double fraction, int64_t rows)
 {
     int64_t most = rows > 0 ? (int64_t)(fraction * (double)rows) : 0;
@@ -220,7 +220,8 @@ static stk_status count(stki_core *core, const struct stki_failure *failure, stk
     const stki_loader_config *config = core->config;
 
     stki_count(failure->substitute >= 0 ? &core->substituted : &core->skipped, 1);
-    if (failure->with_partner) /* counted with the failed sample's own row, which may be on another rank */
+    /* the failure is counted where the sample is the row's own, which may be on another rank */
+    if (failure->with_partner)
         return STK_OK;
     stki_count(&core->failed_for[reason_of(failure->error.status)], 1);
     after->failed++;

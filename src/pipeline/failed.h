@@ -10,14 +10,14 @@
 
 /* One failed sample of a batch. */
 struct stki_failure {
-    struct stki_failure *next; /* next one in the batch, ordered by row */
+    struct stki_failure *next; /* next failure in the batch; the list is sorted by row */
     int64_t row, sample, position;
     int32_t source;
     bool with_partner;     /* the sample of the row's mixing partner failed, not its own */
     int64_t failed_sample; /* the sample that failed */
     int32_t failed_source; /* its data set, whose on_error applies */
-    bool settled;          /* it does not end the run (it was skipped or replaced) */
-    bool padding;          /* the row is padding, and not counted */
+    bool settled;          /* it does not end the run, because the row was skipped or replaced */
+    bool padding;          /* the row is padding, so the failure is not counted */
     int64_t substitute;    /* the replacement sample; -1: none */
     stk_error error;
 };
@@ -37,14 +37,14 @@ void stki_failed_forget(stk_batch *batch);
  * skipped rows and sets the batch's error to the first one that ends the run. */
 void stki_failed_settle(struct stki_worker *worker, bool last_phase);
 
-/* The largest number of `rows` samples whose share does not exceed `fraction`. */
+/* Returns the largest number of failed samples, out of `rows`, whose share does not exceed `fraction`. */
 int64_t stki_failed_most(double fraction, int64_t rows);
 /* Fails with STK_E_LIMIT; the message has the number of failed samples, the number that `key` allows and the last
  * error. */
 stk_status stki_failed_over(const stk_error *last, int64_t count, const char *allowed, const char *key, stk_error *err);
 
 /* failed.c: counts and lists the batch's failures and adds them to the totals of its step. Fails if the budget is
- * exhausted or an epoch has delivered nothing. Only for the thread that calls stk_loader_next. */
+ * exceeded, or if all rows of an epoch were skipped. Only for the thread that calls stk_loader_next. */
 stk_status stki_failed_deliver(stki_core *core, stk_batch *batch, stki_totals *after, stk_error *err);
 /* Writes the failures of a batch that ends the run to the error list. */
 void stki_failed_list(stki_core *core, const stk_batch *batch);

@@ -9,7 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NOTHING_TO_DO_NS 100000 /* ns that the copying thread sleeps if it is also the worker */
+/* how long the copying thread, if it is also the worker, sleeps when no batch is available */
+#define NOTHING_TO_DO_NS 100000
 
 struct stki_feed {
     stki_core *core;
@@ -18,7 +19,7 @@ struct stki_feed {
     int (*parts)[STKI_ROW_TENSORS]; /* per plan: the numbers of its tensors among the parts of a device slot */
     char *memory;                   /* for all batches: the part of a slot from layout.rest on */
     int64_t memory_bytes;
-    void **buffers; /* the caller's, `depth` per plan; NULL: none */
+    void **buffers; /* memory from the caller, `device_prefetch` entries per plan; NULL: none */
 };
 
 /* ---- the slot on the device ---- */
@@ -51,7 +52,7 @@ static int describe_parts(const stki_feed *feed, stki_prefetch_part *parts, int6
                     .buffers = buffers && buffers[0] ? buffers : NULL,
                 };
             }
-    for (int i = 0; i < count; i++) /* laid out like a slot of the ring, followed by converted parts */
+    for (int i = 0; i < count; i++) /* the device slot has the layout of a ring slot, followed by the converted parts */
         if (parts[i].copy_offset + parts[i].copy_bytes > used)
             used = parts[i].copy_offset + parts[i].copy_bytes;
     for (int i = 0; i < core->plan_count; i++) {
@@ -124,7 +125,7 @@ static stk_status next_from_ring(void *context, int slot, int64_t deadline_ns, s
         stki_sleep_ns(NOTHING_TO_DO_NS); /* no slot is free, or the run has ended with an error */
     if (status == STK_E_CLOSED)
         return stki_fail(err, STK_E_CLOSED, "the loader is closed");
-    if (status == STK_END) { /* not an error: the consumer detects the end by itself, and may restart */
+    if (status == STK_END) { /* not an error: the consumer detects the end itself and may restart the ring */
         stki_ring_await_restart(core->ring, deadline_ns);
         return STK_E_TIMEOUT;
     }
@@ -132,10 +133,10 @@ static stk_status next_from_ring(void *context, int slot, int64_t deadline_ns, s
         return status;
     batch = (stk_batch *)(void *)leased;
     copy_facts(&core->layout, &feed->batches[slot], batch);
-    stki_failed_forget(&feed->batches[slot]); /* those of a discarded batch */
+    stki_failed_forget(&feed->batches[slot]); /* left over if the previous batch was discarded */
     feed->batches[slot].failures = batch->failures;
     batch->failures = NULL;
-    if (batch->error_row >= 0) { /* delivered as an error without bytes; no further steps are opened */
+    if (batch->error_row >= 0) { /* delivered as an error, without data; no further steps are opened */
         stki_ring_finish(core->ring, leased);
         stki_ring_release(core->ring, leased);
         *held = NULL;
@@ -165,7 +166,7 @@ static void end_of_thread(void *context)
     stki_core_release(((stki_feed *)context)->core);
 }
 
-/* ---- life ---- */
+/* ---- creation and destruction ---- */
 
 static stk_status make_batches(stki_feed *feed, stk_error *err)
 {
@@ -184,8 +185,8 @@ static stk_status make_batches(stki_feed *feed, stk_error *err)
 
         batch->core = core;
         batch->device_slot = (int)i;
-        /* The address at which a ring slot would start if its rest were here: only memory from layout.rest on may be
-         * accessed. */
+        /* Where a whole slot would start if its part from layout.rest on were at this place in feed->memory. Only that
+         * part may be accessed. */
         batch->memory = (char *)((uintptr_t)(feed->memory + i * rest) - (uintptr_t)core->layout.rest);
         stki_slot_point(batch, &core->layout);
     }

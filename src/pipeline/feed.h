@@ -1,7 +1,7 @@
-/* feed.h: a loader's batches on a device. The prefetcher (src/gpu/prefetch.h) replaces the consumer of the ring: it
- * takes the ring's batches and copies them into device slots. This module connects the two. A device batch has its
- * tensors on the device. Its indices, mask and counts are in a small separate block of ordinary memory, because the
- * host slot that the batch came from is refilled while the consumer holds the batch.
+/* feed.h: a loader's batches on a device. The ring's consumer is then the prefetcher (src/gpu/prefetch.h), which copies
+ * batches into device slots. This module connects the two. A device batch has its tensors on the device. Its indices,
+ * mask and counts are in a small separate block of ordinary memory, because the host slot that the batch came from is
+ * refilled while the consumer holds the batch.
  *
  *     ring ── feed: tensors and metadata of a slot ── prefetcher ── feed: stk_batch ── consumer */
 #ifndef STKI_FEED_H
@@ -24,11 +24,12 @@ stk_status stki_feed_next(stki_feed *feed, stk_stream *stream, int64_t timeout_n
 stk_status stki_feed_settle(stki_feed *feed, int64_t timeout_ns, stk_error *err);
 /* The device address of a tensor of the plan. */
 void *stki_feed_place(const stk_batch *batch, const stki_field_plan *plan, const stki_row_tensor *tensor);
-/* Makes work queued in `stream` from now on wait until the batch's bytes have been written. */
+/* Makes later work in `stream` wait until the batch's bytes have been written. */
 stk_status stki_feed_await(const stk_batch *batch, stk_stream *stream, stk_error *err);
-/* The slot is not reused before `stream` has passed this point. May be called for any number of streams. */
+/* Prevents the slot from being reused until the work queued in `stream` so far has finished. May be called for any
+ * number of streams. */
 void stki_feed_guard(stk_batch *batch, stk_stream *stream);
-/* Called when the last hold has ended. */
+/* Called when the batch's last hold ends. Returns the device slot to the prefetcher. */
 void stki_feed_release(stk_batch *batch);
 void stki_feed_stats(const stki_feed *feed, stki_prefetch_stats *out);
 

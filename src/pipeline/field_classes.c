@@ -57,7 +57,7 @@ static stk_status add_shard(stki_class_shards *shards, int number, const char *p
     return STK_OK;
 }
 
-/* Opens a reader of the shard's numbers. The numbers may still change until the field's table is complete. */
+/* Opens a reader that returns the shard's numbers, which change until the field's table is complete. */
 static stk_status numbers_reader(stki_class_shard *shard, int64_t count, const char *format,
                                  const stki_reader_opts *opts, stki_reader **out, stk_error *err)
 {
@@ -75,7 +75,7 @@ static stk_status numbers_reader(stki_class_shard *shard, int64_t count, const c
     return status;
 }
 
-/* Checksums cover the file's own numbers, so all are verified before the numbers change. */
+/* Verifies all samples, because checksums cover the numbers in the file and these are about to change. */
 static stk_status check_sums(const stki_container *container, int64_t member, const stki_reader_opts *opts,
                              stk_error *err)
 {
@@ -170,14 +170,15 @@ stk_status stki_class_shard_open(stki_class_shards *shards, const stki_field_con
 
 typedef struct settling {
     stki_core *core;
-    const stki_field_config *config; /* of the first data set, which applies to all */
+    const stki_field_config *config; /* the field as configured in the first data set, which applies to all data sets */
     stki_field_classes *classes;
     stki_class_shards *shards;
     stki_reader *const *readers;
     int reader_count;
     const int *first;
-    int64_t left_out, renamed; /* number of samples of unknown classes left out and renumbered */
-    stki_classes unknown;      /* their names */
+    /* number of samples of unknown classes that were left out, or that got the configured number */
+    int64_t left_out, renamed;
+    stki_classes unknown; /* their names */
 } settling;
 
 static stk_status set_origin(stki_field_classes *classes, char *origin, stk_error *err)
@@ -230,7 +231,7 @@ static stk_status take_path(settling *s, const char *path, bool *ordered, stk_er
     return stki_classes_of_path(path, &opts, &s->classes->names, ordered, err);
 }
 
-/* Makes a table from one file, in its order, or from several files, whose names are sorted together. */
+/* Makes a table of the names in one file, in the order of the file, or of those in several files, sorted. */
 static stk_status take_list_of_files(settling *s, const stki_file_list *files, stk_error *err)
 {
     stk_status status = STK_OK;
@@ -333,8 +334,8 @@ static stk_status fail_unknown(const settling *s, const stki_class_shard *shard,
     return STK_E_MISMATCH;
 }
 
-/* Sets the flag of a sample, numbered across all data sets. All fields have the same number of samples, or opening
- * fails later. */
+/* Flags a sample as excluded. `sample` counts over all data sets. The first field to exclude samples allocates the
+ * flags. All fields have the same number of samples, or opening fails later. */
 static stk_status note_left_out(const settling *s, int64_t sample, stk_error *err)
 {
     stki_core *core = s->core;
@@ -438,7 +439,7 @@ static void say_unknown(const settling *s)
                          s->config->classes.unknown);
 }
 
-/* ---- settling ---- */
+/* ---- the table and the files ---- */
 
 /* `classes` was given, but a file has numbers instead of names. */
 static stk_status fail_numbers(const settling *s, stk_error *err)

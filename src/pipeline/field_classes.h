@@ -15,7 +15,7 @@ typedef struct stki_field_classes {
     stki_classes names; /* empty: the field's labels have no names */
     const char **list;  /* the same names for callers; NULL: none */
     char *origin;       /* "sorted", "as listed", or "from PATH"; NULL: none */
-    bool assigned;      /* labels are numbered by this table; otherwise by the files */
+    bool assigned;      /* labels are renumbered by this table; false: they keep the numbers in the files */
 } stki_field_classes;
 
 void stki_field_classes_fini(stki_field_classes *classes);
@@ -24,11 +24,11 @@ void stki_field_classes_fini(stki_field_classes *classes);
 typedef struct stki_class_shard {
     int number; /* index of the shard in its field */
     stki_classes names;
-    int64_t *numbers;          /* indices into `names`; owned by the storage that the shard's reader retains */
+    int64_t *numbers;          /* indices into `names`; the memory belongs to the shard's reader */
     int64_t count;             /* number of labels */
     char *path;                /* for messages */
     stki_reader *texts;        /* reads the labels if they are texts, for messages; otherwise NULL */
-    stki_container *container; /* has the file names of the samples, for messages; NULL if the labels are texts */
+    stki_container *container; /* provides the file names of the samples for messages; NULL if the labels are texts */
 } stki_class_shard;
 
 /* The shards of a field while its files are opened. Starts as {0}. */
@@ -39,8 +39,8 @@ typedef struct stki_class_shards {
 } stki_class_shards;
 
 void stki_class_shards_fini(stki_class_shards *shards);
-/* Opens a member as stki_token_source_open does. If its samples are class names, *out has numbers that are final only
- * after stki_classes_settle. `number`: index of the shard. */
+/* Like stki_token_source_open. If the samples are class names, *out returns class numbers, which change until
+ * stki_classes_settle. `number`: index of the shard. */
 stk_status stki_class_shard_open(stki_class_shards *shards, const stki_field_config *asked,
                                  const stki_field_config *field, const stki_container *container, int64_t member,
                                  const stki_reader_opts *opts, int number, stki_reader **out, stk_error *err);
@@ -48,20 +48,20 @@ stk_status stki_class_shard_open(stki_class_shards *shards, const stki_field_con
  * set. Samples excluded by unknown_class: skip are recorded in the core. */
 stk_status stki_classes_settle(struct stki_core *core, int field, stki_class_shards *shards,
                                stki_reader *const *readers, int reader_count, const int *first, stk_error *err);
-/* Removes those samples from the index lists of their data sets. */
+/* Removes the samples excluded by unknown_class: skip from the index lists of their data sets. */
 stk_status stki_classes_leave_out(struct stki_core *core, stk_error *err);
 
-/* class_manifest.c: the class names that manifests give to the numbers in a field's files; if there are none, *out
- * stays empty. `plain` (may be NULL): one flag per reader, set if its numbers have no names. STK_E_MISMATCH: manifests
- * of the field's files number the classes differently. */
+/* class_manifest.c: finds the class names that manifests give to the numbers in a field's files. If there are none,
+ * *out is not changed. `plain` (may be NULL): one flag per reader, set if its numbers have no names. STK_E_MISMATCH:
+ * manifests of the field's files number the classes differently. */
 stk_status stki_classes_of_manifests(const struct stki_core *core, int field, const stki_class_shards *shards,
                                      stki_reader *const *readers, int reader_count, const int *first, stki_classes *out,
                                      char **origin, bool *plain, stk_error *err);
-/* Reads the table of a field in the manifest at `path`. STK_E_NOT_FOUND: the manifest has none. */
+/* Reads a field's class names from the manifest at `path`. STK_E_NOT_FOUND: the manifest has none for this field. */
 stk_status stki_classes_of_manifest(const char *path, const char *member, const char *field, stki_classes *out,
                                     stk_error *err);
-/* STK_E_CONFIG: the dtype of rows that are class numbers cannot represent all classes or the number of unknown classes.
- * The plan must have been resolved. */
+/* Checks that the dtype of rows that are class numbers can represent all classes and the number of unknown classes.
+ * STK_E_CONFIG: it cannot. The plan must have been resolved. */
 stk_status stki_classes_check_rows(const struct stki_core *core, int field, stk_error *err);
 /* Returns a new JSON list of the names. NULL: out of memory. */
 json_t *stki_classes_json(const stki_classes *classes);

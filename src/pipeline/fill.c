@@ -1,8 +1,8 @@
 /* fill.c: the callbacks of the ring. Phase 0 measures the rows of fields with varying shapes (it has no tiles if there
- * are none); phase 1 moves bytes. A tile of phase 1 is a run of rows of about tile_bytes of output, with all their
- * fields, or a part of one row if a row is many tiles long and reading it is free. An error belongs to its row: the
- * rest of the tile continues, the slot keeps the error of its lowest row, and the consumer gets the error in place of
- * that batch. */
+ * are none); phase 1 moves bytes. A tile of phase 1 is a run of rows, with all their fields, that are about tile_bytes
+ * of output. If a row is many tiles long and its sample need not be read or decoded, a tile is part of a row. An error
+ * in one row does not affect the rest of the tile. The slot keeps the error of the lowest row, and the consumer gets
+ * that error instead of the batch. */
 #include "advise.h"
 #include "failed.h"
 #include "log.h"
@@ -24,7 +24,7 @@ static int64_t byte_tiles(const stki_core *core, const stk_batch *batch)
     return (batch->rows + core->rows_per_tile - 1) / core->rows_per_tile;
 }
 
-/* The number of rows of all ranks together. */
+/* Returns the number of rows in the step on all ranks together. */
 static int64_t global_rows(const stki_core *core, int64_t step)
 {
     const stki_batching *b = &core->batching;
@@ -66,7 +66,8 @@ static int64_t begin(void *context, stki_ring_slot *slot, int number)
 
         n = n < rows.rows - r ? n : rows.rows - r;
         status = stki_order_eval(core->order, batch->epoch, first, n, batch->positions + r, &error);
-        if (first == rows.first && (number == 0 || number < core->worker_count)) /* done here, not in next */
+        /* only in workers, so that a consumer that helps is not delayed */
+        if (first == rows.first && (number == 0 || number < core->worker_count))
             stki_order_ahead(core->order, batch->epoch, first, n, core->end / core->steps);
         r += n;
     }
@@ -89,7 +90,8 @@ static int64_t begin(void *context, stki_ring_slot *slot, int number)
     stki_log(STKI_LOG_ring, "worker %d opens epoch %lld step %lld: %lld rows", number, (long long)batch->epoch,
              (long long)batch->step, (long long)batch->rows);
     stki_worker_spent(worker, &worker->order_ns);
-    stki_advise(core, batch, worker); /* may block on the disk, or on memory for its pages */
+    /* counted as reading, because it may block on the disk or while pages are allocated */
+    stki_advise(core, batch, worker);
     stki_worker_spent(worker, &worker->read_ns);
     stki_worker_does(worker, STKI_STAGE_IDLE, NULL, -1, before);
     return core->measures ? (batch->rows + core->rows_per_tile - 1) / core->rows_per_tile : 0;

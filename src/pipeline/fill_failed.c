@@ -1,6 +1,7 @@
 /* fill_failed.c: resolves the failed rows of a batch, in one worker, while no tile of the batch is running. A
  * substitute is drawn by (seed, sample, attempt), so that a failed sample is always replaced by the same one, before
- * and after a restart and on any rank. The transforms are those of the row, because they are drawn by position. */
+ * and after a restart and on any rank. The substitute gets the row's random transforms, because they are drawn by
+ * position. */
 #include "failed.h"
 #include "permutation.h"
 #include "philox.h"
@@ -21,7 +22,7 @@ static int64_t substitute_of(const stki_core *core, int64_t sample, int32_t sour
 
     if (positions == 0)
         return -1;
-    for (int draw = 0; draw < 64; draw++) { /* in a mixture, repeats until it is from the same data set */
+    for (int draw = 0; draw < 64; draw++) { /* in a mixture, repeats until the sample is from the same data set */
         uint64_t number = (uint64_t)attempt * 64 + (uint64_t)draw;
         uint64_t at = stki_philox_below(key, number, (uint64_t)sample, positions);
         stki_position position;
@@ -130,8 +131,8 @@ static void leave_out(const stki_core *core, stk_batch *batch)
         stki_slot_compact(batch, core->plans, core->plan_count);
 }
 
-/* Sets the batch's error to the first unresolved failure. It has more information than the slot's own error, which may
- * belong to a resolved row. False: there is none. */
+/* Sets the batch's error to that of the first unresolved failure, because the slot's own error may belong to a row that
+ * has been resolved. Returns false if every failure has been resolved. */
 static bool find_error(stk_batch *batch)
 {
     for (int64_t row = 0; row < batch->rows; row++) {

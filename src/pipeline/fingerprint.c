@@ -1,6 +1,6 @@
 /* fingerprint.c: the lines (option_print.h) by which a saved position is compared: options that affect samples
  * according to their tables, and facts found when the data was opened. Those facts are names, sizes, counts, types and
- * shapes of files; no sample is read, and a data set may be moved to another folder. Of a folder of images, at most
+ * shapes of files; no sample is read, and a data set may be moved to another folder. For a folder of images, at most
  * NAMES evenly spaced names are used. */
 #include "core.h"
 #include "option_print.h"

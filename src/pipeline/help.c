@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <string.h>
 
-enum { SHORT_TILE_NS = 200000 /* consumer_helps: auto; ns by which a batch may be delayed */ };
+enum { SHORT_TILE_NS = 200000 /* with consumer_helps: auto, longer tiles are left to the workers */ };
 
 #define ANY_TILE_NS (INT64_C(3600) * STKI_SECOND)
 
@@ -68,8 +68,8 @@ static bool survives_faults(void)
     return pthread_sigmask(SIG_BLOCK, NULL, &blocked) == 0 && sigismember(&blocked, SIGBUS) == 0;
 }
 
-/* Whether all mapped files are unchanged and, with consumer_helps: auto, were in memory at the last check; if there are
- * any, the thread must not block SIGBUS. */
+/* Returns whether the consumer may make rows now. All mapped files must be unchanged and, with consumer_helps: auto,
+ * must have been in memory at the last check. If there are mapped files, the thread must not block SIGBUS. */
 static bool may_help(void *context)
 {
     const stki_core *core = context;
@@ -89,7 +89,7 @@ static bool may_help(void *context)
     return !mapped || survives_faults();
 }
 
-/* Steps whose order table has not been built are opened by the workers. */
+/* Only workers open steps whose order table has not been built. */
 static bool may_open(void *context, int64_t step)
 {
     const stki_core *core = context;

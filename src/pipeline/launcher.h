@@ -14,8 +14,8 @@ typedef struct stki_launcher_ranks {
     int64_t local_rank;                   /* among the processes of this machine; -1: unknown */
 } stki_launcher_ranks;
 
-/* Finds the first launcher of the table whose two variables are set; inner launchers (torchrun) precede outer ones
- * (Slurm). STK_E_CONFIG: a value is not a number, or the rank is not below the size. */
+/* Finds the first launcher in the table whose rank and size variables are both set. Inner launchers (torchrun) precede
+ * outer ones (Slurm). STK_E_CONFIG: a value is not a number, or the rank is not below the size. */
 stk_status stki_launch_find(stki_launcher_ranks *out, stk_error *err);
 
 /* The rank of a process, and its rank among the groups that read different data. */
@@ -24,7 +24,7 @@ typedef struct stki_ranks {
     int64_t data_rank, data_world_size; /* among the groups formed by `replication` */
     int64_t local_size;                 /* processes on this machine; 0: unknown */
     int64_t local_rank;                 /* among the processes of this machine; -1: unknown */
-    const char *local_rank_variable;    /* the variable that it came from */
+    const char *local_rank_variable;    /* the environment variable that has local_rank */
     const char *source;                 /* "torchrun", …, "options" or "alone" */
 } stki_ranks;
 
@@ -34,15 +34,14 @@ typedef struct stki_ranks {
  * meet, is a loopback address, all ranks are on this machine. STK_E_CONFIG: LOCAL_RANK is not a number. */
 stk_status stki_ranks_complete(stki_ranks *ranks, stk_error *err);
 
-/* Each run of `replication` adjacent ranks reads the same data (tensor parallel), and so do the ranks at the same place
- * in `blocks` equal blocks of ranks (pipeline parallel). The data rank is (rank / replication) mod data_world_size,
- * where data_world_size is world_size / (replication * blocks). STK_E_CONFIG: replication * blocks does not divide the
- * number of ranks.
- */
+/* Computes data_rank and data_world_size. Each run of `replication` adjacent ranks reads the same data (tensor
+ * parallel). The ranks are divided into `blocks` blocks of equal size, and ranks at the same place in their blocks also
+ * read the same data (pipeline parallel). data_rank is (rank / replication) mod data_world_size, where data_world_size
+ * is world_size / (replication * blocks). STK_E_CONFIG: replication * blocks does not divide the number of ranks. */
 stk_status stki_ranks_replicate(stki_ranks *ranks, int64_t replication, int64_t blocks, stk_error *err);
 
-/* Number of worker threads for one of `local_size` processes on this machine: its share of the processors, but at most
- * as many as the process may use. */
+/* Returns the number of worker threads for one of `local_size` processes on this machine: its share of the processors,
+ * but not more than the process may use. */
 int stki_ranks_workers(const stki_ranks *ranks);
 
 #endif

@@ -231,8 +231,8 @@ stk_status stki_loader_open_lists(const char *path, const char *text, const char
 
 /* ---- close ---- */
 
-/* Closes the feed after the workers, in the remaining time, but waits at least long enough for a thread that is about
- * to end. Without workers, the copying thread also reads and converts, and may be stuck in that. */
+/* Closes the feed after the workers, in the remaining time, but waits at least 50 ms for a thread that is about to end.
+ * Without workers, the copying thread also reads and converts, so the error reports what it is doing. */
 static void close_feed(stk_loader *loader)
 {
     const int64_t least = STKI_SECOND / 20, left = stki_left_ns(loader->close_deadline_ns);
@@ -334,7 +334,7 @@ static stk_status timed_out(stk_loader *loader, int64_t waited, stk_error *err)
                      (long long)view.next_step, view.filling, view.leased, report);
 }
 
-/* Reports why the copying thread had no batch to deliver: held slots, and what the workers are doing. */
+/* Reports why the copying thread had no batch to deliver: all slots are held, or what the workers are doing. */
 static stk_status timed_out_on_device(stk_loader *loader, int64_t waited, const stk_error *cause, stk_error *err)
 {
     stki_prefetch_stats now;
@@ -352,7 +352,7 @@ static stk_status timed_out_on_device(stk_loader *loader, int64_t waited, const 
                      report);
 }
 
-/* Called when a batch has failed: the consumer gets its error from now on. */
+/* Called when a batch has failed. From now on, each call of next returns its error. */
 static stk_status deliver_error(stk_loader *loader, stk_batch *batch, stk_error *err)
 {
     loader->failed = true;
@@ -393,7 +393,7 @@ static stk_status add_up(stki_core *core, stk_batch *batch, stki_totals *after, 
     return core->settles ? stki_failed_deliver(core, batch, after, err) : STK_OK;
 }
 
-#define SLICE_NS (STKI_SECOND / 10) /* maximum delay of stk_loader_cancel, ns */
+#define SLICE_NS (STKI_SECOND / 10) /* maximum time until stk_loader_cancel takes effect, ns */
 
 /* Waits in slices, because stk_loader_cancel may run in a signal handler and therefore cannot wake a thread. */
 static stk_status wait_for_slot(stk_loader *loader, int64_t deadline, stki_ring_slot **slot, int64_t *waited)
@@ -416,13 +416,12 @@ static stk_status wait_for_slot(stk_loader *loader, int64_t deadline, stki_ring_
             (slice >= deadline && !atomic_load_explicit(&loader->cancelled, memory_order_relaxed)))
             return status;
         if (core->worker_count == 0 && stki_now_ns() < slice)
-            return status; /* this thread cannot do the work */
+            return status; /* it returned early, so this thread can do nothing to complete a batch */
     }
 }
 
-/* Takes the next device batch of the current generation; discards those that were in flight when the ring was
- * restarted.
- */
+/* Takes the next device batch of the current generation, and discards batches that were in flight when the ring was
+ * restarted. */
 static stk_status take_from_feed(stk_loader *loader, stk_stream *stream, int64_t deadline, stk_batch **out,
                                  stk_error *cause)
 {

@@ -12,22 +12,23 @@ struct stk_loader {
     int64_t fork_generation;
     char *options_json;
     bool closed;
-    int64_t close_deadline_ns; /* deadline of close and destroy together; set by the first of them */
+    int64_t close_deadline_ns; /* common deadline of close and destroy; set by whichever is called first */
     int stuck;                 /* number of workers that close abandoned */
     stk_status feed_status;    /* result of closing the feed to a device */
     stk_error feed_error;
-    int64_t generation; /* generation of the ring, incremented by every restart. Only for the thread that calls next */
-    bool failed;        /* a data error was delivered; permanent until another position is restored */
+    /* generation of the ring, incremented by every restart; used only by the thread that calls next */
+    int64_t generation;
+    bool failed; /* a data error was delivered; every call of next returns it until another position is restored */
     _Atomic bool cancelled; /* may be set by a signal handler */
     stk_error error;
-    int64_t waits_since_ns;   /* first call of next since the last batch that timed out; 0: none */
+    int64_t waits_since_ns;   /* start of the first call of next that timed out since the last batch; 0: none did */
     stki_counter digest_from; /* first step included in the stream's digest */
     /* consumer-side statistics, written by the thread that calls next */
     stki_counter batches, rows, batch_bytes, wait_next_ns, first_batch_ns;
 };
 
-/* STK_E_FORKED: the loader was opened in the parent process. stki_loader_given fails with STK_E_BAD_ARG for NULL;
- * stki_loader_check does both. */
+/* Fails with STK_E_FORKED, because the loader was opened in the parent process. stki_loader_given fails with
+ * STK_E_BAD_ARG for NULL, and stki_loader_check makes both checks. */
 static inline stk_status stki_loader_fail_forked(stk_error *err)
 {
     return stki_fail(err, STK_E_FORKED, "this loader was opened in the parent process: open one in the child");

@@ -1,5 +1,5 @@
-/* loader_option.c: returns one option of a loader, or one derived value, by its dotted name, and the tables of all
- * options. */
+/* loader_option.c: returns an option of a loader, or a derived value, by its dotted name, and the tables of all options
+ * as JSON. */
 #include "allocate.h"
 #include "core.h"
 #include "error.h"

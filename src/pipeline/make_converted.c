@@ -64,8 +64,8 @@ static inline void convert_list(stki_worker *worker, const stki_field_plan *plan
     stki_count_own(&worker->bytes_written, n * stki_convert_bytes_written(first));
 }
 
-/* Converts the rows from `row` on that are mapped and share one conversion. Returns their number; 0: the row must be
- * read by its reader. */
+/* Converts the rows from `row` on, up to the first that is not mapped or needs another conversion. Returns how many; 0:
+ * the reader must read the row. */
 static inline int64_t fill_mapped(stki_worker *worker, const stki_field_plan *plan, int64_t row, int64_t last,
                                   const bool random)
 {
@@ -100,8 +100,8 @@ static inline int64_t fill_mapped(stki_worker *worker, const stki_field_plan *pl
     return n;
 }
 
-/* The same for rows in blocks that must stay pinned meanwhile (decompressed chunks): all from one reader, up to a
- * maximum number. */
+/* The same for rows in decompressed chunks, which must remain pinned during the conversion. All rows are from one
+ * reader, and there are at most MOST_PINNED. */
 static inline int64_t fill_pinned(stki_worker *worker, const stki_field_plan *plan, int64_t row, int64_t last,
                                   const bool random)
 {
@@ -177,7 +177,7 @@ static stk_status convert_part(const stki_field_plan *plan, const stki_placement
     return STK_OK;
 }
 
-/* Whether a padded row is made from a copy of its window. */
+/* Whether a padded row must be made from a copy of its window. */
 static bool needs_copy(const stki_field_plan *plan, const stki_placement *placement, int64_t index)
 {
     int64_t within;

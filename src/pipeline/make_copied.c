@@ -1,4 +1,5 @@
-/* make_copied.c: rows of varying length: samples are copied, or cast, to their place among the others. */
+/* make_copied.c: rows of varying length. Samples are copied, or cast, to their place among the batch's concatenated
+ * rows. */
 #include "error.h"
 #include "row_maker.h"
 #include "tensor_internal.h"
@@ -6,7 +7,8 @@
 
 /* ---- lengths ---- */
 
-/* Finds a sample whose axes after the first differ from these; -1: none found in a limited search. */
+/* Finds a sample whose shape differs from `shape` after the first axis; -1: there is none among the first AT_MOST
+ * samples. */
 static int64_t unlike(const stki_field_plan *plan, const int64_t *shape)
 {
     enum { AT_MOST = 100000 };
@@ -24,7 +26,8 @@ static int64_t unlike(const stki_field_plan *plan, const int64_t *shape)
     return -1;
 }
 
-/* Rows of a field whose first axis varies are concatenated, so the other axes must be those of the row. */
+/* Rows of a field whose first axis varies are concatenated, so the other axes of all samples must match those of the
+ * plan. */
 static stk_status check_trailing(const stki_field_plan *plan, const stki_reader *shard, int64_t within,
                                  const int64_t *shape, stk_error *err)
 {

@@ -13,7 +13,7 @@ typedef stk_status check_fn(const stk_batch *batch, const stki_field_plan *plan,
 typedef stk_status store_fn(const stki_field_plan *plan, stki_resampler *resampler, const stk_tensor *view, void *row,
                             stk_error *err);
 
-/* `check` may reject the row before its image is read; `store` makes it from the pixels. */
+/* Makes a row. `check` may reject it before its image is read; `store` writes it from the pixels. */
 static stk_status make_by(check_fn *check, store_fn *store, stki_worker *worker, const stki_field_plan *plan,
                           const stki_making_of *of, stk_error *err)
 {

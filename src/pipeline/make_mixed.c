@@ -1,12 +1,11 @@
-/* make_mixed.c: rows that are mixed with their partners (partners.h), and the labels that go with them.
+/* make_mixed.c: rows that are mixed with their partners (partners.h), and their labels.
  *
  *     mixed     both rows are made in f32 before they are rounded, and are mixed while being stored, a block
  *               of elements at a time; if a worker has both rows of a pair in its tile, it makes them together
  *               and reads each sample once
- *     paired    labels that are not one_hot: the label, the partner's label, and the share of the first
+ *     paired    labels that are not one_hot: the label, the partner's label, and the share of the row's own label
  *
- * A mixed row is lost if either sample fails.
- */
+ * A mixed row is lost if either sample fails. */
 #include "error.h"
 #include "float_control.h"
 #include "late_rows.h"
@@ -20,7 +19,8 @@ static stki_making_of of_row(const stk_batch *batch, int64_t row, void *to)
     return (stki_making_of){batch->samples[row], stki_occasion_of(batch, row), to, row};
 }
 
-/* Describes the partner of a row, as made for that row or, if the partner is the next row, for that one (`itself`). */
+/* Describes how to make the partner of a row: from the partner's sample with the partner's draws, as the row itself or,
+ * if `itself`, as the next row, which is the partner. */
 static stki_making_of of_partner(const stk_batch *batch, int64_t row, bool itself, void *to)
 {
     const stki_position *partner = &batch->partners[row];
@@ -57,8 +57,8 @@ static void take_over(float *a, float *b, int64_t n, bool both)
     }
 }
 
-/* Exchanges the box of both rows; or (`both` false) copies the box of `b` to `a`. A line of the box is contiguous, in
- * one channel or in all. */
+/* If `both`, exchanges the box between the rows; otherwise copies the box of `b` to `a`. A line of the box is
+ * contiguous, in one channel (planar) or in all channels. */
 static void cut_box(const stki_field_plan *plan, const stki_rectangle *box, bool both, float *a, float *b)
 {
     const int64_t size = sizeof(float), *s = plan->inner->strides;
@@ -76,14 +76,14 @@ static void cut_box(const stki_field_plan *plan, const stki_rectangle *box, bool
         }
 }
 
-/* The results for the samples of a row and of its partner; each error is valid if its status is an error. */
+/* Whether the samples of a row and of its partner could be made. Each error is set only if its status is not STK_OK. */
 typedef struct stki_pair {
     stk_status own, partner;
     stk_error own_error, partner_error;
 } stki_pair;
 
-/* True: the row can be made, and with `both` also the next one. False: all of them have failed, because each contains a
- * part of both samples. */
+/* Returns true if both samples could be made. Otherwise fails the row and, with `both`, the next one, because each
+ * contains part of both samples. */
 static bool pair_is_fine(stki_worker *worker, int64_t row, bool both, const stki_pair *pair)
 {
     if (pair->own != STK_OK)
@@ -97,7 +97,7 @@ static bool pair_is_fine(stki_worker *worker, int64_t row, bool both, const stki
     return pair->own == STK_OK && pair->partner == STK_OK;
 }
 
-/* Makes a row, and with `both` also the next one, which is its partner: mixed in f32, then rounded. */
+/* Makes a row and, with `both`, the next one, which is its partner. They are mixed in f32, then rounded. */
 static void make_mixed(stki_worker *worker, const stki_field_plan *plan, int64_t row, bool both, stki_mixing mixing)
 {
     const stk_batch *batch = worker->batch;
@@ -134,7 +134,8 @@ static void make_mixed(stki_worker *worker, const stki_field_plan *plan, int64_t
     stki_worker_spent(worker, &worker->convert_ns);
 }
 
-/* Writes the label, the partner's label (the row's own if it is not mixed), and the share of the first. */
+/* Writes the row's label, the partner's label (if the row is not mixed, its own label again), and the share of the
+ * row's label. */
 static void make_labels(stki_worker *worker, const stki_field_plan *plan, int64_t row)
 {
     const stk_batch *batch = worker->batch;

@@ -16,7 +16,8 @@ static stk_status corrupt(const char *path, const char *what, stk_error *err)
                         "not the manifest of a preparation job: %s", what);
 }
 
-/* Sets the path of a listed file, which is relative to the manifest. Names that lead out of its folder are rejected. */
+/* Sets the path of a listed file, whose name is relative to the manifest's folder. Names that lead out of that folder
+ * are rejected. */
 static stk_status resolve(const char *manifest, stki_manifest_file *file, stk_error *err)
 {
     const char *slash = strrchr(manifest, '/');
@@ -175,7 +176,8 @@ bool stki_manifest_fits(const stki_manifest *list, const char *path)
     return false;
 }
 
-/* Lists are long, so entries with the file's own name are checked first. */
+/* Lists may be long, so entries with the same file name are compared first. The second pass finds links with other
+ * names. */
 stk_status stki_manifest_has(const stki_manifest *list, const char *path, stk_error *err)
 {
     stki_stamp file;

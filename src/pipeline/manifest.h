@@ -1,6 +1,5 @@
-/* manifest.h: the list of files in the manifest that a preparation job writes next to its output
- * (docs/reference/prep.md), as far as loaders and checks need it: the files of the data set with their sizes, row
- * counts and checksums. */
+/* manifest.h: reads the manifest that a preparation job writes next to its output (docs/reference/prep.md): the list of
+ * the data set's files with their sizes, row counts and checksums. */
 #ifndef STKI_MANIFEST_H
 #define STKI_MANIFEST_H
 

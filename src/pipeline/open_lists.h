@@ -12,7 +12,7 @@ typedef struct stki_open_lists {
     int64_t index_count;
     const double *weights;
     int64_t weight_count;
-    int rank_sets; /* number of sets at the beginning, such as loader.rank?=1, that apply only with launcher: auto */
+    int rank_sets; /* how many of the first `sets`, such as loader.rank?=1, apply only with launcher: auto */
 } stki_open_lists;
 
 /* Like stk_loader_open_file, or like stk_loader_open_text if `path` is NULL. */

@@ -63,7 +63,7 @@ stk_status stki_pair_read(const stki_node *node, stki_pair_config *out, stk_erro
 
 enum { MOST_NAME = 4096 };
 
-/* How to compare names from patterns. */
+/* How names from patterns are compared: relative to the folder, or by the text matched by the wildcards. */
 enum rule { RELATIVE, WILDCARDS };
 
 stk_status stki_names_add(stki_names *names, const stki_named_part *part, stk_error *err)
@@ -105,7 +105,7 @@ static const stki_named_part *part_of(const stki_names *names, int64_t index)
     return &names->parts[low];
 }
 
-/* The name as in the folder or list. */
+/* Returns the name as stored in the container or list. */
 static const char *full_name(const stki_names *names, int64_t index, char buffer[MOST_NAME])
 {
     const stki_named_part *part = part_of(names, index);
@@ -126,7 +126,7 @@ static int64_t ending_of(const char *name, int64_t length)
     return at > 1 && name[at - 1] == '.' && name[at - 2] != '/' ? at - 1 : length;
 }
 
-/* Lengths of the parts of a pattern before its first wildcard and after its last one. */
+/* Computes the length of the part before a pattern's first wildcard, and the start of the part after its last one. */
 static void wildcards(const char *pattern, int64_t *head, int64_t *tail)
 {
     const int64_t length = (int64_t)strlen(pattern);
@@ -163,7 +163,7 @@ static span by_wildcards(const char *pattern, const char *name)
     tail_length = (int64_t)strlen(tail_text);
     fits = head + tail_length <= length && strncmp(pattern, name, (size_t)head) == 0 &&
            strcmp(name + length - tail_length, tail_text) == 0;
-    if (!fits) /* a pattern with escapes */
+    if (!fits) /* the pattern has escapes */
         return (span){name, ending};
     if (!strchr(tail_text, '.') && (tail_length == 0 || strchr(last ? last : pattern, '.')))
         return (span){name + head, (ending > head ? ending : length) - head}; /* the extension matched a wildcard */
@@ -180,7 +180,7 @@ static bool strip_one(span *key, const char *text)
     return true;
 }
 
-/* Valid as long as `buffer` is. */
+/* Returns the part of a name that is compared. It may point into `buffer`. */
 static span key_of(const stki_pair_config *how, const stki_names *names, enum rule rule, int64_t index,
                    char buffer[MOST_NAME])
 {
@@ -235,7 +235,7 @@ static void measure_folders(stki_names *names)
 
 /* ---- names in the same order ---- */
 
-/* Two runs that are to be paired. */
+/* Two runs of names to be paired. */
 typedef struct pairing {
     const stki_pair_config *how;
     const stki_names *first, *names;
@@ -243,7 +243,8 @@ typedef struct pairing {
     int64_t from_first, from, count_first, count;
 } pairing;
 
-/* Names with equal keys count as two files of the same name, unless both fields have the same full names. */
+/* Returns whether the names of both runs have the same keys in the same order. Keys that repeat or are not ascending
+ * are accepted only if the full names are also equal in both fields. */
 static bool same_order(const pairing *p)
 {
     char buffers[2][MOST_NAME], before_text[MOST_NAME];
@@ -257,7 +258,8 @@ static bool same_order(const pairing *p)
         if (compare(a, b) != 0 || a.length >= MOST_NAME)
             return false;
         rising = rising && (before.length < 0 || compare(before, a) < 0);
-        alike = alike && strcmp(a.at, b.at) == 0; /* the extensions follow the keys */
+        /* keys are followed by the rest of the name, including the extension */
+        alike = alike && strcmp(a.at, b.at) == 0;
         if (!rising && !alike)
             return false;
         memcpy(before_text, a.at, (size_t)a.length);
@@ -319,7 +321,7 @@ static stk_status sort(const pairing *p, const stki_names *names, int64_t from, 
     return STK_OK;
 }
 
-/* The path for messages. */
+/* Returns the path, for messages. */
 static const char *path_of(const stki_names *names, int64_t index, char buffer[MOST_NAME + 512])
 {
     const stki_named_part *part = part_of(names, index);
@@ -333,7 +335,7 @@ static const char *path_of(const stki_names *names, int64_t index, char buffer[M
     return buffer;
 }
 
-/* The name for messages: with its extension, without the common folder. */
+/* Returns the name with its extension and without the common folder, for messages. */
 static const char *name_of(const stki_names *names, int64_t index, char buffer[MOST_NAME])
 {
     const stki_named_part *part = part_of(names, index);
@@ -545,7 +547,7 @@ stk_status stki_pair_names(stki_pair_config *how, stki_names *first, stki_names 
         return STK_OK;
     }
     if (how->by == STKI_PAIR_AUTO && names->shards && first->count != names->count)
-        return STK_OK; /* the fields are divided differently */
+        return STK_OK; /* the fields have different numbers of shards, so shards do not correspond */
     status = pair_all(how, first, names, RELATIVE, &out->order, err);
     if (status == STK_E_MISMATCH && (any_pattern(first) || any_pattern(names))) {
         stki_free(out->order);

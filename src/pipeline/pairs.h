@@ -1,5 +1,5 @@
-/* pairs.h: which samples of two fields belong together. Samples that are files in a folder, or that match a pattern,
- * have names and are paired by name. Lists define an explicit order and are paired by position, like arrays.
+/* pairs.h: finds out which samples of two fields belong together. Samples that are files in a folder, or that match a
+ * pattern, have names and are paired by name. Lists define an explicit order and are paired by position, like arrays.
  *
  * A name is the path relative to the field's folder (of a pattern: the last folder without wildcards; of a list: the
  * deepest folder that contains all files), without the last extension: n01/x.jpg and n01/x.png are both n01/x. If the
@@ -65,7 +65,8 @@ typedef struct stki_paired {
 stk_status stki_pair_names(stki_pair_config *how, stki_names *first, stki_names *names, stki_paired *out,
                            stk_error *err);
 
-/* Describes the parts of the option that had no effect on the names compared; NULL: none. stki_free. */
+/* Describes what in the option had no effect on the names that were compared; NULL: everything had an effect.
+ * stki_free. */
 char *stki_pair_unused(const stki_pair_config *how);
 
 #endif

@@ -1,9 +1,9 @@
-/* partners.h: which rows of a batch are mixed with each other, and how.
+/* partners.h: determines which rows of a batch are mixed with each other, and how.
  *
  * The partner of row p of the global batch is row p xor 1; an odd last row has none and is not mixed. A rank whose rows
- * end inside a pair also reads the partner's sample. For a row that is not mixed according to the draw, only its own
- * sample is read. The contents of a row therefore depend only on its samples and the draw, not on the rank or worker
- * that makes it. */
+ * end inside a pair also reads the partner's sample. If the draw decides that a row is not mixed, only its own sample
+ * is read. The contents of a row therefore depend only on its samples and the draw, not on the rank or worker that
+ * makes it. */
 #ifndef STKI_PARTNERS_H
 #define STKI_PARTNERS_H
 

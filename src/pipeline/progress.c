@@ -13,7 +13,7 @@ struct lease {
 
 struct stki_progress {
     int count;       /* constant after create */
-    stki_mutex lock; /* guards everything below */
+    stki_mutex lock; /* guards the members below */
     int64_t next_step;
     stki_totals delivered;
     struct lease leases[];

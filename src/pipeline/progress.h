@@ -1,7 +1,7 @@
-/* progress.h: how far the consumer has progressed. Batches are delivered in order and released in any order. A saved
- * state covers the longest prefix of steps that have all been released. Each leased batch stores the totals of the
- * steps before it, so the oldest leased batch has the totals to save, even if many later batches have been released.
- * Any thread; no other lock is taken while its lock is held. */
+/* progress.h: the position of the consumer. Batches are delivered in order and released in any order. A saved state
+ * covers the longest prefix of steps that have all been released. Each leased batch stores the totals of the steps
+ * before it, so the oldest leased batch has the totals to save, even if many later batches have been released. All
+ * functions may be called by any thread. No other lock is taken while the lock of a stki_progress is held. */
 #ifndef STKI_PROGRESS_H
 #define STKI_PROGRESS_H
 
@@ -12,8 +12,9 @@
 typedef struct stki_totals {
     stki_u128 digest;       /* digest of the stream, if enabled */
     int64_t failed;         /* samples skipped or replaced */
-    int64_t epoch_failed;   /* those since the start of the next step's epoch */
-    int64_t epoch_left_out; /* rows skipped since then, including those lost because their partner failed */
+    int64_t epoch_failed;   /* samples skipped or replaced since the start of the epoch that the next step belongs to */
+    int64_t epoch_left_out; /* rows skipped since the start of that epoch, including those lost because their partner
+                               failed */
 } stki_totals;
 
 typedef struct stki_progress stki_progress;
@@ -30,7 +31,7 @@ void stki_progress_release(stki_progress *progress, int lease);
 void stki_progress_position(stki_progress *progress, int64_t *step, stki_totals *before);
 /* The totals of all delivered steps. */
 void stki_progress_delivered(stki_progress *progress, int64_t *step, stki_totals *out);
-/* Continues at another step. Batches leased earlier no longer count; they may be released at any time. */
+/* Continues at another step. Batches leased earlier no longer affect the position; they may be released at any time. */
 void stki_progress_restart(stki_progress *progress, int64_t step, const stki_totals *before);
 
 #endif

@@ -1,5 +1,5 @@
-/* resume.c: saves and restores the position of a loader. A position is an epoch and a step, and the order is a pure
- * function, so no data is read and discarded: resuming costs no more than opening. */
+/* resume.c: saves and restores the position of a loader. A position is an epoch and a step. The order can be evaluated
+ * at any position, so resuming does not read and discard samples, and costs no more than opening. */
 #include "allocate.h"
 #include "checked.h"
 #include "error.h"
@@ -128,7 +128,7 @@ static const char *word_of(const char *key, int word)
     return "unknown";
 }
 
-/* Reports a difference as "the saved state has a different WHAT: found F, expected E"; with `force` only as a note. */
+/* Fails with "the saved state has a different WHAT: found F, expected E"; with `force`, only adds a note. */
 static stk_status differs(const stk_loader *loader, const char *what, const char *found, const char *expected,
                           stk_error *err)
 {
@@ -182,7 +182,7 @@ static const char *value_or_default(const char *value)
     return value ? value : "nothing, or the default";
 }
 
-/* Compares two lists of lines of one kind, both sorted by path. */
+/* Compares the lines that have this value of `failure` in two lists, both sorted by path. */
 static stk_status compare_lines(const stk_loader *loader, const stki_print *saved, const stki_print *mine, bool failure,
                                 stk_error *err)
 {
@@ -231,7 +231,7 @@ static stk_status compare_options(const stk_loader *loader, const stki_state *st
         if (status == STK_OK && has_failure_lines(state->lines) && has_failure_lines(mine->lines))
             status = compare_lines(loader, state->lines, mine->lines, true, err);
         if (loader->core->config->resume == STK_RESUME_FORCE)
-            return status; /* the difference has already been reported */
+            return status; /* differences have already been reported */
     }
     for (int i = 0; i < STKI_STATE_SECTIONS && status == STK_OK && (state->parts & STKI_STATE_HASHES); i++) {
         const uint32_t found = state->sections[i], expected = mine->sections[i];
@@ -259,8 +259,9 @@ static stk_status compare_version(const stk_loader *loader, const stki_state *st
                         "loader.resume: force resumes at its step");
 }
 
-/* Computes the step over all epochs to which a state corresponds in this loader; `what` names the state in errors. A
- * state with another global batch, which only `force` allows, must end at a batch boundary of this loader. */
+/* Converts the position of a state to a step counted over all epochs of this loader. `what` names the state in
+ * messages. If the state has another global batch, which only `force` allows, its position must be at a batch boundary
+ * of this loader. */
 static stk_status find_step(const stk_loader *loader, const stki_state *state, const char *what, int64_t *out,
                             stk_error *err)
 {
@@ -298,7 +299,7 @@ static void go_to(stk_loader *loader, int64_t step, const stki_totals *before, i
     stki_progress_restart(loader->core->progress, step, before);
 }
 
-/* This rank's totals continue only if the state was saved by the same rank. */
+/* Returns the totals in the state, or zeros if it has none for this rank. */
 static stki_totals totals_of(const stki_core *core, const stki_state *state, int64_t step, int64_t *digest_from)
 {
     stki_totals totals = {0};

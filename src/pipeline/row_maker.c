@@ -7,7 +7,7 @@
 
 static const uint64_t CALL_DRAW = UINT64_C(0x63616c6c); /* "call": the draw name for call steps */
 
-/* Begins and ends the profiler range of what the thread is doing, one at a time. */
+/* Ends the thread's current profiler range and begins the one for `stage`. */
 static void trace(const stki_worker *worker, enum stki_stage stage)
 {
     static const char *const names[] = {NULL,
@@ -53,7 +53,7 @@ void stki_read_fails(stki_worker *worker, const stki_reader *shard, int64_t with
 void stki_convert_begin(stki_worker *worker, stki_paging *paging)
 {
     stki_paging_begin(&worker->parts, paging);
-    if (paging->watched) /* the time that is compared with the CPU time since then begins here too */
+    if (paging->watched) /* the elapsed time that is compared with the CPU time must begin here too */
         stki_worker_spent(worker, &worker->convert_ns);
 }
 
@@ -72,7 +72,7 @@ void stki_reading_begin(stki_worker *worker, const stki_field_plan *plan, const 
     r->shard_number = stki_field_shard(plan->field, of->index, &r->within);
     r->shard = plan->field->shards[r->shard_number];
     stki_worker_does(worker, STKI_STAGE_READ, r->shard->path, r->within, worker->read_at);
-    if (r->shard->draws) /* calls code of the user */
+    if (r->shard->draws) /* the reader calls a custom transform */
         worker->scratch.draw = stki_draw_seed(&of->occasion, CALL_DRAW);
 }
 

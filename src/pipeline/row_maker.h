@@ -62,7 +62,8 @@ void stki_row_makers_set(stki_field_plan *plan);
 void stki_make_rows(stki_worker *worker, const stki_field_plan *plan, int64_t first, int64_t last);
 /* Makes part `part` of `parts` of a row. */
 void stki_make_part(stki_worker *worker, const stki_field_plan *plan, int64_t row, int64_t part, int64_t parts);
-/* For a substitute sample: remakes all fields of one row; measures its length in one field. */
+/* For a substitute sample: stki_make_again makes all fields of a row again, stki_measure_again measures its length in
+ * one field. */
 void stki_make_again(stki_worker *worker, int64_t row);
 int64_t stki_measure_again(stki_worker *worker, const stki_field_plan *plan, int64_t row);
 
@@ -74,13 +75,14 @@ static inline stki_occasion stki_occasion_of(const stk_batch *batch, int64_t row
 /* Publishes what the worker is doing, for stall reports. `now`: stki_now_ns() or stki_coarse_ns(). */
 void stki_worker_does(stki_worker *worker, enum stki_stage stage, const char *path, int64_t record, int64_t now);
 
-/* Reads the clock. Each tile begins with it; every piece of work in the tile then begins where the one before ended. */
+/* Reads the clock, which starts the first measured interval of a tile. */
 static inline int64_t stki_worker_time(stki_worker *worker)
 {
     return worker->read_at = stki_now_ns();
 }
 
-/* Ends a piece of work: adds the time since the last reading of the clock to `ns`, one of the worker's counters. */
+/* Reads the clock, adds the time since it was last read to `ns`, one of the worker's counters, and starts the next
+ * interval. */
 static inline void stki_worker_spent(stki_worker *worker, stki_counter *ns)
 {
     const int64_t began = worker->read_at;
@@ -88,10 +90,10 @@ static inline void stki_worker_spent(stki_worker *worker, stki_counter *ns)
     stki_count_own(ns, stki_worker_time(worker) - began);
 }
 
-/* The same for converting mapped samples, starting with this sample of the field. */
+/* Like stki_worker_does, for a conversion of mapped samples that begins with sample `index` of the field. */
 void stki_worker_does_mapped(stki_worker *worker, const stki_field *field, int64_t index, int64_t now);
 
-/* State of reading one sample while its row is made. */
+/* The state of reading a sample, from which a row is made. */
 typedef struct stki_reading {
     int shard_number;
     const stki_reader *shard;
@@ -100,17 +102,19 @@ typedef struct stki_reading {
     stk_tensor sample;
 } stki_reading;
 
-/* Locates the sample; the time from the last reading of the clock on counts as reading. */
+/* Locates the sample. The time since the clock was last read counts as reading. */
 void stki_reading_begin(stki_worker *worker, const stki_field_plan *plan, const stki_making_of *of, stki_reading *r);
-/* Reads the sample; what follows is converting. `status`: the result of the steps between begin and read. */
+/* Reads the sample, unless `status`, the result of the steps after stki_reading_begin, is an error. The time from here
+ * on counts as converting. */
 stk_status stki_reading_read(stki_worker *worker, stki_reading *r, const stki_want *want, stk_status status,
                              stk_error *err);
-/* Ends the read when the row has been made. */
+/* Releases the sample. Call when the row has been made. */
 void stki_reading_end(stki_worker *worker, const stki_field_plan *plan, const stki_making_of *of, stki_reading *r);
 
-/* Records a read failure for a row. If the file has changed since it was opened, that is the error reported. */
+/* Records that the sample of a row cannot be read. If the file has changed since it was opened, the error says so
+ * instead. */
 void stki_read_fails(stki_worker *worker, const stki_reader *shard, int64_t within, int64_t row, stk_error *error);
-/* Before and after a conversion. Time spent on page faults in mapped files counts as reading. */
+/* Call before and after a conversion, so that time spent on page faults in mapped files counts as reading. */
 void stki_convert_begin(stki_worker *worker, stki_paging *paging);
 void stki_convert_end(stki_worker *worker, const stki_paging *paging);
 

@@ -273,7 +273,7 @@ stk_status stki_windows_over_samples(stki_core *core, stk_error *err)
     return STK_OK;
 }
 
-/* Number of samples in the longest group that the windows of a field may not cross; 0: unknown. */
+/* Returns the number of samples in the longest group of a field; 0: unknown. */
 static int64_t longest_group(const stki_core *core, int number)
 {
     const stki_field *field = &core->dataset->fields[number];
@@ -325,7 +325,7 @@ void stki_window_short_files(stki_core *core)
                          none, files);
 }
 
-/* Windows made by readers do not cross their shard or the reader's group. */
+/* Finds the groups for windows in place, which do not cross the boundaries of shards or of groups within a shard. */
 static stk_status cut_in_place(const stki_core *core, cut_list *cuts, stk_error *err)
 {
     stk_status status = STK_OK;
@@ -383,7 +383,7 @@ void stki_window_leaks(stki_core *core)
 {
     const stki_window *window = first_window(core->config);
     const stki_split_config *split = &core->config->split_config;
-    /* Equal values of a field stay in the same part; whether windows overlap between parts depends on the values. */
+    /* A split by the values of a field need not divide overlapping windows, so no note is added. */
     const bool by_field =
         split->method == STKI_SPLIT_HASH && strcmp(split->key, "index") != 0 && strcmp(split->key, "path") != 0;
     int64_t span;

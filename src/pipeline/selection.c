@@ -14,7 +14,7 @@
 
 enum { BLOCK = 256 };
 
-/* An epoch number that no epoch has, which gives a split its own permutation. */
+/* Not the number of any epoch, so that a split has its own permutation. */
 #define SPLIT_EPOCH UINT64_MAX
 
 const stki_field *stki_dataset_field(const stki_dataset *dataset, const char *name)
@@ -101,7 +101,8 @@ static stk_status find_key(keys *k, stk_error *err)
                            k->split->section);
 }
 
-/* Sets val[i] for the n samples, which are numbers `at`, `at + 1`, … of the `count` samples being split. */
+/* Decides for each of n samples whether it is in val. They are numbers at, at + 1, … of the `count` samples that are
+ * divided. */
 static stk_status decide(keys *k, int64_t count, int64_t at, const int64_t *samples, int64_t n, bool *val,
                          stk_error *err)
 {
@@ -138,7 +139,7 @@ static int64_t divided_in(const uint8_t *divided, int64_t begin, int64_t end)
     return count;
 }
 
-/* Flags the samples in the list. list() reports numbers out of range. */
+/* Flags the samples in `indices`. Numbers out of range are ignored here and reported by list(). */
 static stk_status mark_divided(const int64_t *indices, int64_t index_count, int64_t count, uint8_t **out,
                                stk_error *err)
 {
@@ -151,7 +152,7 @@ static stk_status mark_divided(const int64_t *indices, int64_t index_count, int6
     return STK_OK;
 }
 
-/* Flags the samples of the requested part. *total: their number. */
+/* Flags the samples of the requested part; *total is their number. */
 static stk_status choose(keys *k, int64_t count, uint8_t *chosen, int64_t *total, stk_error *err)
 {
     const int64_t all = divided_in(k->divided, 0, count);
@@ -194,7 +195,7 @@ static void choose_places(const keys *k, const stki_split_groups *groups, int64_
         int64_t val = end, left, from, to;
 
         if (begin < 0 || end > count)
-            continue; /* belongs to another data set */
+            continue; /* the group belongs to another data set */
         left = llrint(split->fraction * (double)divided_in(k->divided, begin, end));
         while (left > 0)
             left -= divided_in(k->divided, val - 1, val), val--;
@@ -350,7 +351,7 @@ static stk_status read_field(const stki_dataset *dataset, const char *name, doub
     for (int i = 0; i < field->shard_count && status == STK_OK; i++)
         status = read_numbers(field->shards[i], *out + field->first[i] + field->ahead, err);
     for (int64_t i = 0; dataset->windows && i < dataset->count && status == STK_OK;
-         i++) /* can be done in place, because a window's number is never greater than that of its sample */
+         i++) /* in place, because the number of a window is never greater than that of its first sample */
         (*out)[i] = (*out)[stki_dataset_sample(dataset, i) + field->ahead];
     return status;
 }

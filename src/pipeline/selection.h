@@ -1,18 +1,19 @@
-/* selection.h: which samples of a data set are used, and with which weights: turns the config's options into lists for
- * the order. */
+/* selection.h: reads the options that determine which samples of a data set are used, and with which weights, as lists
+ * for the order. */
 #ifndef STKI_SELECTION_H
 #define STKI_SELECTION_H
 
 #include "config.h"
 #include "dataset_internal.h"
 
-/* What a split divides. For contiguous splits: runs of numbers, `step` samples from one number to the next, each
- * covering `span` adjacent samples. */
+/* The items that a split divides: samples, windows or groups. For contiguous splits they are in runs of consecutive
+ * numbers. Each item covers `span` samples and begins `step` samples after the one before. */
 typedef struct stki_split_groups {
-    int64_t *first; /* count + 1 numbers */
+    int64_t *first; /* first number of each run, then the end of the last run: count + 1 numbers */
     int64_t count, step, span;
-    const int64_t *numbers; /* the data set numbers of the divided items; NULL: the same numbers */
-    bool of_indices;        /* divide only the listed samples; otherwise divide all, and the list then selects */
+    /* for each item, the number in the data set at which it begins; NULL: the item's own number */
+    const int64_t *numbers;
+    bool of_indices; /* divide only the samples in `indices`; false: divide all, then select those in `indices` */
 } stki_split_groups;
 
 /* Selects the samples of [first, first + count) of a data set that belong to the part, numbered from `first`: all in
@@ -32,11 +33,11 @@ stk_status stki_split_select(const stki_dataset *dataset, int64_t first, int64_t
  * STK_E_MISMATCH: the number of weights is not the number of samples. */
 stk_status stki_weights_read(const stki_dataset *dataset, const stki_loader_config *config, double **out,
                              stk_error *err);
-/* Returns the error for option `key` whose value `name` is not a field. `others`: other allowed values, as "none or ".
- */
+/* Fails because the value of option `key`, `name`, is not a field. `others` lists other allowed values, such as "none
+ * or ". */
 stk_status stki_no_such_field(const stki_dataset *dataset, const char *key, const char *name, const char *others,
                               stk_error *err);
-/* NULL: no field has that name. */
+/* Returns NULL if no field has that name. */
 const stki_field *stki_dataset_field(const stki_dataset *dataset, const char *name);
 
 #endif

@@ -23,7 +23,7 @@ static bool reserve(int64_t *used, int64_t count, int64_t each, int64_t alignmen
     return stki_add(*offset, bytes, used);
 }
 
-/* Room for max_rows rows of the plan's tensors, or for its late ones. */
+/* Reserves max_rows rows of the plan's tensors: of the late ones, or of all others. */
 static bool reserve_tensors(stki_field_plan *plan, bool late, int64_t max_rows, int64_t *used)
 {
     bool fits = true;
@@ -112,7 +112,8 @@ stk_status stki_slot_create(stki_core *core, const stki_slot_layout *layout, stk
         stki_slot_destroy(slot, layout);
         return status;
     }
-    /* Touches every page, so that no page faults occur later. A job may be opened without making rows. */
+    /* Touches every page, so that no page faults occur later. Skipped for huge pages of an idle loader, which may never
+     * make rows. */
     if (!core->config->idle || pin || slot->allocator != &stki_huge_pages)
         memset(slot->memory, 0, (size_t)layout->bytes);
     stki_slot_point(slot, layout);
@@ -132,7 +133,7 @@ void stki_slot_destroy(stk_batch *slot, const stki_slot_layout *layout)
     stki_failed_forget(slot);
     stki_mutex_fini(&slot->error_lock);
     if (!stki_slot_has_passed(slot, 0))
-        slot->memory = NULL; /* a stream that has not finished uses the memory, so it is leaked */
+        slot->memory = NULL; /* leaked, because a stream still uses it */
     stki_guards_fini(&slot->guards);
     if (!slot->pinned)
         stki_block_free(slot->allocator, slot->memory, layout->bytes, 4096);
@@ -181,7 +182,7 @@ static void compact_offsets(int64_t *offsets, const _Atomic uint8_t *failed, int
     offsets[kept] = at;
 }
 
-/* Offsets are compacted after the tensors whose rows they locate. */
+/* The offsets follow the entries in the list of tensors, so they are compacted after the entries that they locate. */
 static void compact(stk_batch *slot, const stki_field_plan *plan, const stki_row_tensor *tensor)
 {
     int64_t bytes;

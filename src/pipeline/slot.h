@@ -36,34 +36,37 @@ enum stki_row_state {
 /* A batch is its slot. The thread that fills the slot and the consumer write to different cache lines. */
 struct stk_batch {
     stki_ring_slot ring; /* must be first: the ring casts to it */
-    /* written by the thread that opens or completes the step; read by the lease */
+    /* written by the thread that opens or completes the step, read by the consumer */
     int64_t epoch, step, rows, valid;
-    int64_t error_row;             /* -1: none. The lowest row wins, so that the result does not depend on timing. */
-    stki_u128 digest;              /* digest of the rows, if enabled */
-    struct stki_failure *failures; /* by row (failed.h); guarded by error_lock while tiles run */
+    int64_t error_row; /* the lowest row that failed, so that the result does not depend on timing; -1: none */
+    stki_u128 digest;  /* digest of the rows, if enabled */
+    struct stki_failure *failures; /* sorted by row (failed.h); guarded by error_lock while tiles run */
     stki_counter failed_rows;
-    int64_t left_out;                      /* number of failed samples that are not in `failures` */
-    uint64_t draw_key;                     /* key of the epoch's random transforms */
-    int64_t first_global_row, global_rows; /* number of row 0 in the global batch, and the size of that batch */
+    int64_t left_out;  /* number of valid rows that were skipped */
+    uint64_t draw_key; /* key of the epoch's random transforms */
+    /* number of row 0 in the global batch, and the number of rows in that batch */
+    int64_t first_global_row, global_rows;
     bool last_of_epoch;
 
     char apart[64];
     stki_counter holds; /* number of holds: the lease and DLPack exports; at 0 the slot returns to the ring */
     int64_t failed;     /* number of failed samples skipped or replaced; set on delivery */
-    int lease;          /* lease number in the core's progress */
-    _Atomic bool used;  /* the lease has been released in progress */
+    int lease;          /* lease number in core->progress */
+    _Atomic bool used;  /* the lease in core->progress has ended */
     stk_stream *stream; /* on a device: the stream that requested the batch; retained */
 
     char apart_too[64];
     /* constant after create */
     stki_core *core;
     const stki_allocator *allocator;
-    stki_stream_guards guards; /* in host memory: work queued by users, awaited before the slot is refilled */
+    stki_stream_guards guards; /* for batches in host memory: queued work that uses the slot, which must finish before
+                                  it is refilled */
     stk_device *pinned;        /* the device that pinned the memory; NULL: from the allocator */
     int device_slot;           /* device slot number; -1: the batch is in host memory */
-    char *memory;              /* of a device batch, only the part from layout.rest on exists */
+    char *memory;              /* if the batch is on a device, only the part from layout.rest on exists */
     int64_t *indices;
-    int64_t *samples; /* sample numbers used by the fields: the first sample of windows, otherwise `indices` */
+    int64_t *samples; /* the samples that the fields read: the first sample of each window, or, without windows, the
+                         same memory as `indices` */
     int32_t *sources;
     uint8_t *mask;
     stki_position *positions;
@@ -82,13 +85,13 @@ stk_status stki_slot_create(stki_core *core, const stki_slot_layout *layout, stk
                             stk_error *err);
 /* Sets the pointers into the memory. */
 void stki_slot_point(stk_batch *slot, const stki_slot_layout *layout);
-/* Does not wait; memory that streams still use is leaked. */
+/* Does not wait. If streams still use the memory, it is leaked. */
 void stki_slot_destroy(stk_batch *slot, const stki_slot_layout *layout);
-/* Waits until the streams that use its memory have finished with it, or until the deadline (INT64_MAX: none). False:
- * they have not. */
+/* Waits until the streams that use the slot's memory have finished, or until the deadline (INT64_MAX: none). Returns
+ * whether they have finished. */
 bool stki_slot_has_passed(stk_batch *slot, int64_t deadline_ns);
-/* Call before the slot is refilled: waits for copies from it that its previous users queued in streams. False: the ring
- * was stopped meanwhile. */
+/* Call before the slot is refilled: waits for work that uses its memory and was queued in streams. Returns false if the
+ * ring was stopped meanwhile. */
 bool stki_slot_await(stk_batch *slot);
 
 /* Returns the address of the field's rows or entries. */
@@ -108,7 +111,7 @@ static inline bool stki_row_has_failed(const stk_batch *slot, int64_t row)
     return atomic_load_explicit(&slot->row_failed[row], memory_order_relaxed) != STKI_ROW_FINE;
 }
 
-/* The row's own sample has failed, so its other fields need not be read. */
+/* Whether the row's own sample has failed, in which case its other fields need not be read. */
 static inline bool stki_sample_has_failed(const stk_batch *slot, int64_t row)
 {
     return atomic_load_explicit(&slot->row_failed[row], memory_order_relaxed) == STKI_ROW_FAILED;

@@ -28,7 +28,7 @@
 
 enum { COMMON_BYTES = 144, OLD_COMMON_BYTES = 128, OWN_BYTES = 56, SUM_BYTES = 8, HAS_OWN = 1 };
 
-#define MOST_FAILED (INT64_C(1) << 62) /* limit for restored counts, so that counting on cannot overflow */
+#define MOST_FAILED (INT64_C(1) << 62) /* limit for restored counts, so that they cannot overflow later */
 
 static const char magic[8] = "STKSTATE";
 
@@ -46,8 +46,8 @@ static int find_section(const char *name, size_t length)
     return -1;
 }
 
-/* The section that has the name of the line, or else the name of the last component that matches a section: "source" of
- * "dataset.fields.NAME.source (csv)". */
+/* Returns the section with the name of the line, or else the section named by the last component of the line's section
+ * that names one: "source" of "dataset.fields.NAME.source (csv)". */
 static int section_of(const stki_printed *line)
 {
     int found = line->failure ? STKI_STATE_FAILURES : find_section(line->name, strlen(line->name));
@@ -154,8 +154,8 @@ static stk_status check(const stki_state *state, stk_error *err)
                        STKI_TEXT("%" PRId64 ", %" PRId64, state->failed, state->epoch_failed),
                        "the second not greater than the first");
     if (state->epoch_left_out < 0 ||
-        state->epoch_left_out > MOST_FAILED) /* not limited by the number of failed samples, because mixed rows are lost
-                                                with their partners */
+        state->epoch_left_out > MOST_FAILED) /* may exceed the number of failed samples, because a mixed row is also
+                                                lost if its partner fails */
         return damaged(err, "rows skipped in this epoch", STKI_TEXT("%" PRId64, state->epoch_left_out), "0 or more");
     return STK_OK;
 }

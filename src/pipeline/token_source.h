@@ -13,9 +13,10 @@ stk_status stki_token_source_open(const stki_field_config *field, const stki_con
 /* Applies only `pack` to a reader. Takes ownership of the reader, even on failure. */
 stk_status stki_token_source_pack(const stki_field_config *field, stki_reader *reader, stki_reader **out,
                                   stk_error *err);
-/* The filled fraction of a field's packed windows, at most 1; negative: the field is not packed. */
+/* Returns the fraction of elements in a field's packed windows that are not padding; negative: the field is not
+ * packed. */
 double stki_token_source_filled(const stki_field *field);
-/* A hash of the packing of the data set's windows; 0: not packed. */
+/* Returns a hash of how documents are packed into windows; 0: no field is packed. */
 uint64_t stki_token_source_digest(const stki_dataset *dataset);
 
 #endif

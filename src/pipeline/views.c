@@ -18,7 +18,7 @@ static bool is_free(const stki_field_config *fields, int field_count, const char
     return true;
 }
 
-/* [start, stop] of a node; stop null: to the end. */
+/* Reads [start, stop]. If stop is null, the range extends to the end. */
 static stk_status read_range(const stki_node *node, int64_t *start, int64_t *stop, bool *open, stk_error *err)
 {
     stk_status status;
@@ -57,7 +57,7 @@ stk_status stki_views_check(const stki_field_config *fields, int field_count, st
     return STK_OK;
 }
 
-/* The range in an axis of `length`; it may be empty, reversed or out of bounds. */
+/* Converts a view to a range of an axis of `length`. The range may be empty, reversed or out of bounds. */
 static void resolve(const stki_view *view, int64_t length, int64_t *first, int64_t *end)
 {
     *first = view->start < 0 ? view->start + length : view->start;
@@ -84,7 +84,7 @@ static stk_status make(const stki_field_plan *plan, int number, const stki_node 
     return STK_OK;
 }
 
-/* The ranges configured for a field; those of a packed field also apply to its segments and positions. */
+/* Returns the ranges configured for a field. Those of a packed field also apply to its segments and positions. */
 static const stki_node *ranges_of(const stki_field_plan *plans, const stki_field_plan *plan, const char **ending)
 {
     static const char *const endings[] = {".segments", ".positions"};

@@ -4,8 +4,8 @@
 #include "partners.h"
 #include "row_maker.h"
 
-/* This much time, and this number of checks, are always allowed, because on a busy machine a call may take long
- * although it is cheap. */
+/* This many checks, and this much time for them, are always allowed, because a cheap call may take long on a busy
+ * machine. */
 #define ALLOWED_NS (INT64_C(10) * 1000000)
 enum { ALLOWED_TIMES = 1000 };
 
@@ -40,7 +40,7 @@ static bool row_is_lost(const struct stki_use *use, int64_t first, stk_error *er
     return false;
 }
 
-/* Fails every row of the tile whose sample, or mixing partner's sample, is in this file. */
+/* Fails every row of the tile whose own sample, or whose mixing partner's sample, is in the changed file. */
 static void fail_rows(stki_worker *worker, const struct stki_use *use)
 {
     const stki_watch *watch = &worker->watch;
@@ -62,8 +62,8 @@ static bool may_ask(const stki_worker *worker)
            watch->spent_ns <= (worker->read_at - worker->core->opened_ns) / 100;
 }
 
-/* tile_end: a time at which the tile had read its last byte; 0: not set yet. A later check, by any thread, that finds
- * the file unchanged covers this tile too. */
+/* Whether the file is unchanged, as far as checks are allowed. *tile_end is a time after the tile read its last byte;
+ * 0: not set yet. If any thread has checked the file after that time, the file need not be checked again. */
 static bool is_intact(stki_worker *worker, stki_file *file, int64_t *tile_end)
 {
     stki_watch *watch = &worker->watch;
@@ -75,7 +75,7 @@ static bool is_intact(stki_worker *worker, stki_file *file, int64_t *tile_end)
     if (!may_ask(worker))
         return true;
     if (*tile_end == 0) {
-        stki_worker_spent(worker, &worker->read_ns); /* what was done since the last piece of work belongs to reading */
+        stki_worker_spent(worker, &worker->read_ns); /* the time since the last interval counts as reading */
         *tile_end = worker->read_at;
     }
     if (stki_counted(&file->asked_ns) >= *tile_end)
@@ -83,7 +83,7 @@ static bool is_intact(stki_worker *worker, stki_file *file, int64_t *tile_end)
     before = worker->read_at;
     watch->asked++;
     intact = stki_file_intact(file, -1, NULL) == STK_OK;
-    if (intact) /* another thread may have looked for a known change before this call found one */
+    if (intact) /* not set on a change, because another thread might have tested the flag before this call set it */
         stki_count_set(&file->asked_ns, before);
     stki_worker_spent(worker, &worker->read_ns);
     watch->spent_ns += worker->read_at - before;
@@ -103,7 +103,8 @@ static void ask(stki_worker *worker)
             stki_worker_time(worker);
         }
     }
-    for (int i = 0; i < watch->count; i++) /* after the checks, whose time is limited: closing files does not count */
+    /* after the checks, because their time is limited and closing files does not count */
+    for (int i = 0; i < watch->count; i++)
         if (!watch->used[i].reader->file)
             stki_file_close(watch->used[i].file);
     watch->count = 0;
@@ -114,7 +115,7 @@ static int seen_place(const stki_file *file)
     return (int)(((uintptr_t)file >> 6) % STKI_WATCH_SEEN);
 }
 
-/* Files that hold a single sample are recorded by sample. */
+/* Whether the file is already recorded. False for files that hold a single sample, which are recorded per sample. */
 static bool is_noted(const stki_watch *watch, const stki_field_plan *plan, const stki_file *file)
 {
     const int place = watch->seen[seen_place(file)];

@@ -1,12 +1,11 @@
-/* watch.h: detects mapped files that change while a tile reads them. Each worker has one stki_watch: it records the
- * files that the running tile uses and checks each at the end of the tile, so that no bytes of a changed file are
- * delivered.
+/* watch.h: detects mapped files that change while a tile reads them. Each worker has a stki_watch, which records the
+ * files that the current tile uses and checks each of them at the end of the tile, so that no bytes of a changed file
+ * are delivered.
  *
- * Reading the guard's flag costs nothing. A system call for size, time and inode is too expensive if tiles take tens of
- * microseconds and read from many files, so a worker spends at most 1 % of its time on such calls and skips the rest. A
- * change that is missed is found by a later tile that uses the same file. The first thousand checks, and the first 10
- * ms, are always allowed.
- */
+ * A change that has already been detected is a flag, which costs nothing to read. A system call for size, time and
+ * inode is too expensive if tiles take tens of microseconds and read from many files, so a worker spends at most 1 % of
+ * its time on such calls and skips the rest. A change that is missed is found by a later tile that uses the same file.
+ * The first thousand calls, and the first 10 ms of calls, are always allowed. */
 #ifndef STKI_WATCH_H
 #define STKI_WATCH_H
 
@@ -28,18 +27,19 @@ typedef struct stki_watch {
         struct stki_file *file; /* retained if it belongs to a single sample */
         int64_t sample;
     } used[STKI_WATCH_FILES];
-    uint8_t seen[STKI_WATCH_SEEN]; /* indexed by a hash of the file's address: which entry of `used` may be that file */
+    uint8_t seen[STKI_WATCH_SEEN]; /* indexed by a hash of the file's address: the number of the entry of `used` that
+                                      may be that file */
     int64_t asked, spent_ns;       /* totals since the worker started */
 } stki_watch;
 
 /* Starts a tile of rows of worker->batch. */
 void stki_watch_begin(struct stki_worker *worker, int64_t first, int64_t last);
-/* Records that sample `index` of the plan's field comes from this reader; `sample` is what it read, or NULL if it was
- * taken from reader->base. Call before stki_reader_done. If the table is full, the files recorded so far are checked
- * and dropped: bytes taken from them must have been consumed by then. */
+/* Records that sample `index` of the plan's field comes from this reader. `sample` is the result of its read, or NULL
+ * if the sample's address was computed from reader->base. Call before stki_reader_done. If the table is full, this
+ * checks the files recorded so far and removes them, so their bytes must already have been consumed. */
 void stki_watch_use(struct stki_worker *worker, const stki_field_plan *plan, const stki_reader *reader, int64_t index,
                     const stk_tensor *sample);
-/* Whether recording one more file would first check and drop the others. */
+/* Whether the table is full, so that recording another file would check and remove the others. */
 bool stki_watch_is_full(const struct stki_worker *worker, const stki_field_plan *plan, const stki_reader *reader);
 /* Ends the tile and fails its rows that come from changed files. */
 void stki_watch_end(struct stki_worker *worker);

@@ -10,7 +10,7 @@ static bool ring_has_stopped(const void *context)
     return stki_ring_stopping(context);
 }
 
-/* How long a working thread waits for descriptors: as long as next waits for a batch. */
+/* A worker waits for free file descriptors as long as next waits for a batch. */
 static stki_patience patience_of(const stki_core *core)
 {
     return (stki_patience){core->config->timeout, ring_has_stopped, core->ring};
@@ -28,7 +28,7 @@ static void run(void *context)
     stki_core_release(core);
 }
 
-/* Without workers, the thread that would stop the ring is itself working, so the cancel flag is checked too. */
+/* Also checks the cancel flag, because without workers the thread that would stop the ring is doing the work. */
 static bool is_told_to_stop(const void *context)
 {
     const stki_core *core = context;
@@ -82,7 +82,7 @@ int stki_workers_stop(stki_core *core, int64_t timeout_ns)
     return stuck;
 }
 
-/* The offset in its file of the record that a worker is reading; -1: unknown for the format. */
+/* Returns the offset of a record in its file; -1: unknown for the format. */
 static int64_t offset_of(const stki_core *core, const char *path, int64_t record)
 {
     for (int f = 0; f < core->dataset->field_count; f++)
@@ -96,7 +96,8 @@ static int64_t offset_of(const stki_core *core, const char *path, int64_t record
     return -1;
 }
 
-/* Reads what the worker has published; false: the worker changed it meanwhile, so the parts may be inconsistent. */
+/* Reads what the worker has published. Returns false if the worker changed it meanwhile, so that the values may be
+ * inconsistent. */
 static bool look_once(const stki_worker *worker, stki_doing *out, int64_t *since)
 {
     *since = atomic_load_explicit(&worker->since_ns, memory_order_acquire);
@@ -121,7 +122,7 @@ void stki_worker_look(const stki_worker *worker, stki_doing *out)
         if (out->part >= 0 && stki_counted(&parts->running_since) > since) /* the coarse clock may lag */
             since = stki_counted(&parts->running_since);
     }
-    now = stki_now_ns(); /* read after everything that it is compared with */
+    now = stki_now_ns(); /* read last, so that it is not earlier than `since` */
     out->ns = since >= 0 && now > since ? now - since : 0;
 }
 
