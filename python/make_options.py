@@ -52,7 +52,7 @@ def names(name, options):
 
 
 def transform(name, examples):
-    """The function of a transform. The first parameter of its examples may be positional when others are given by keyword."""
+    """Returns the source of a transform's function. The first parameter of its examples may be positional when others are given by keyword."""
     first = next((m.group(1) for e in examples if (m := re.match(r"\{(\w+):", e))), "")
     usage = ", ".join(f"`{name}: {example}`" for example in examples)
     return (f'\n\ndef {name}(*value: Any, **parameters: Any) -> Transform:\n    """In a config: {usage}."""\n'

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Batch(_core.Batch, Mapping[str, Any]):
-    """A mapping of names to tensors of the library that the loader's option `to` selects; `Loader.names` lists the names.
+    """A mapping from names to tensors, in the library that the loader's option `to` selects. `Loader.names` lists the names.
 
     A field `text` whose rows vary in length has two tensors, `text.values` and `text.offsets`. The tensors are in a slot of the loader,
     and you may write to them. The slot is reused after the batch and all tensors that share its memory have been deleted.
@@ -34,11 +34,11 @@ class Batch(_core.Batch, Mapping[str, Any]):
         return self is other
 
     def to(self, device: Any, non_blocking: bool = False, **options: Any) -> Batch:
-        """The batch on another device of torch: calls Tensor.to on each of its tensors."""
+        """Returns the batch on another torch device, by calling Tensor.to on each of its tensors."""
         return self._map(lambda tensor: tensor.to(device, non_blocking=non_blocking, **options))
 
     def pin_memory(self, device: Any = None) -> Batch:
-        """A copy in page-locked memory, or the batch itself if it is already there (the loader's pin_memory=True)."""
+        """Returns a copy in page-locked memory, or the batch itself if it is already there (the loader's pin_memory=True)."""
         if not len(self) or self._pinned():
             return self
         return self._map(lambda tensor: tensor.pin_memory(*(() if device is None else (device,))))
@@ -69,7 +69,7 @@ class Batch(_core.Batch, Mapping[str, Any]):
 
 
 def _own(value: Any) -> Any:
-    """A copy, which does not hold a slot."""
+    """Copies the value, so that it does not hold a slot."""
     return value.clone() if hasattr(value, "clone") else value.copy()
 
 

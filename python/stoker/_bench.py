@@ -32,16 +32,16 @@ The options of loadbench:
 
 
 class _UsageError(Exception):
-    """A mistake in the command."""
+    """The command line is wrong."""
 
     @property
     def brief(self) -> str:
-        """The text that loadbench prints, if it is running."""
+        """The text that loadbench prints if the error occurs while it is running."""
         return str(self)
 
 
 def _load(name: str) -> Any:
-    """The object MODULE:NAME; NAME may contain dots."""
+    """Imports and returns the object MODULE:NAME; NAME may contain dots."""
     module, _, path = name.partition(":")
     try:
         found: Any = importlib.import_module(module)
@@ -58,7 +58,7 @@ def _load(name: str) -> Any:
 
 
 def _make(found: Any, name: str) -> Callable[[], Iterable[Any]]:
-    """A function that returns the iterable."""
+    """Returns a function that returns the iterable."""
     if isinstance(found, Iterable):
         return lambda: found
     if not callable(found):
@@ -83,7 +83,7 @@ def _describe(batch: Any) -> str:
 
 
 def _counter(path: str) -> Callable[[Any], int]:
-    """A function that counts the samples of a batch."""
+    """Returns a function that counts the samples of a batch."""
     if ":" in path:
         found = _load(path)
         if not callable(found):
@@ -116,7 +116,7 @@ def _against(config: str, sets: list[str], folder: str) -> str:
 
 
 def _take(words: list[str], option: str) -> str | None:
-    """Removes an option of this program from the words; returns its value."""
+    """Removes an option of this program from the words and returns its value."""
     value = None
     for word in [w for w in words if w.startswith(option + "=")]:
         words.remove(word)

@@ -58,7 +58,7 @@ def _refuse_modules(function: Any) -> None:
 
 
 def _draws(function: Callable[..., Any]) -> bool:
-    """Whether it takes a generator in addition to the sample."""
+    """Whether the function takes a generator in addition to the sample."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):  # a C function
@@ -81,7 +81,7 @@ def _runner(function: Callable[..., Any]) -> Callable[[Any, Any, int, int], None
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """The name of a function that is used as a transform; registers the function if necessary."""
+    """Returns the name of a function that is used as a transform; registers the function if necessary."""
     if function not in _names:
         transform(function)
     return _names[function]

@@ -45,7 +45,7 @@ _TORCH = {
     "sampler": "select the samples with indices and weights",
     "worker_init_fn": "seed determines the random transforms",
 }
-"""Options of torch's DataLoader that a loader does not have, with the alternative."""
+"""Options of torch's DataLoader that a loader does not have, with what to use instead."""
 
 
 def _refuse(name: str, known: Iterable[str], what: str) -> TypeError:
@@ -53,7 +53,7 @@ def _refuse(name: str, known: Iterable[str], what: str) -> TypeError:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """A hint at the most similar known name, or ""."""
+    """Returns a hint with the most similar known name, or ""."""
     near = difflib.get_close_matches(name, known, 1)
     return f"; did you mean '{near[0]}'?" if near else ""
 
@@ -61,9 +61,9 @@ def nearest(name: str, known: Iterable[str]) -> str:
 class Field:
     """A field of a data set, for `Loader({"image": Field("train", layout="nchw")})`.
 
-    path: a file, a folder, a pattern, or a list of them, one after the other. Relative paths start from the working directory.
+    path: a file, a folder, a pattern, or a list of these, which are read in order. Relative paths start from the working directory.
     options: those of a field (dtype, layout, transforms, pad, ragged, views, …) and those of its `source`, which describe how the files
-    are read (name, window, classes, …). An option of both (dtype, layout) applies to the batch; for the file, use
+    are read (name, window, classes, …). An option that both have (dtype, layout) applies to the batch; for the file, use
     `source={"layout": "nchw"}`.
     """
 
@@ -102,7 +102,7 @@ class Dataset:
 
 
 def _numbers(value: Any) -> Any:
-    """A scalar or array of NumPy, torch or another library as a number or list; None for other objects."""
+    """Returns a scalar or array of NumPy, torch or another library as a number or list, and None for other objects."""
     if isinstance(value, type):
         return None
     if hasattr(value, "tolist") and hasattr(value, "dtype"):
@@ -115,7 +115,7 @@ def _numbers(value: Any) -> Any:
 
 
 def _dtype(value: Any) -> str | None:
-    """The name of a dtype of NumPy, ml_dtypes, torch or JAX."""
+    """Returns the name of a dtype of NumPy, ml_dtypes, torch or JAX, and None for other objects."""
     if type(value).__module__ == "torch" and type(value).__name__ == "dtype":
         return str(value).removeprefix("torch.")
     if isinstance(value, type) or type(value).__name__.endswith(("DType", "dtype")) or hasattr(value, "itemsize"):
@@ -128,7 +128,7 @@ def _dtype(value: Any) -> str | None:
 
 
 def plain(value: Any, name: str = "") -> Any:
-    """The value converted to JSON types. name: the key, for errors."""
+    """Converts the value to JSON types. name: the key, for errors."""
     if value is None or isinstance(value, (bool, int, str)):
         return value if not isinstance(value, str) else str(value)
     if isinstance(value, float):
@@ -155,7 +155,7 @@ def plain(value: Any, name: str = "") -> Any:
 
 
 def text_of(value: Any, name: str = "") -> str:
-    """The value as config text, with dollar signs escaped."""
+    """Returns the value as config text, with dollar signs escaped."""
     return json.dumps(plain(value, name), ensure_ascii=False).replace("$", "$$")
 
 
@@ -169,8 +169,8 @@ def is_config(config: Mapping[str, Any]) -> bool:
 
 
 def config_of(config: Any, options: Mapping[str, Any]) -> str:
-    """Config text for a dict with the sections of a config, for a mapping of fields, or for a list of data sets. The options are
-    included for fields and data sets."""
+    """Returns the config text for a dict with the sections of a config, for a mapping of fields, or for a list of data sets. For the
+    last two, the text includes the options."""
     if isinstance(config, Mapping) and is_config(config):
         return text_of(config)
     loader = {name: value for name, value in options.items() if value is not None}

@@ -19,7 +19,7 @@ def options_tables() -> str: ...
 def transforms() -> list[tuple[str, str, str]]: ...
 
 class Tensor:
-    """A tensor of a batch or a file, for NumPy, torch, JAX and every library that supports DLPack or buffers.
+    """A tensor of a batch or a file, for NumPy, torch, JAX and every library that supports DLPack or the buffer protocol.
 
     Its memory stays valid as long as the tensor, or an object that shares its memory, exists.
     """

@@ -28,7 +28,7 @@ def _is_collated() -> bool:
 
 
 class LoaderDataset(torch.utils.data.IterableDataset[Batch]):
-    """Each iterator yields the batches of an epoch of the loader: `DataLoader(loader.dataset(), batch_size=None, num_workers=0)`."""
+    """Each iterator yields the batches of one epoch of the loader: `DataLoader(loader.dataset(), batch_size=None, num_workers=0)`."""
 
     def __init__(self, loader: Any) -> None:
         self.loader = loader

@@ -54,7 +54,7 @@ class StokerFileNotFoundError(StokerError, FileNotFoundError):
 
 
 class StokerTimeoutError(StokerError, TimeoutError):
-    """No batch arrived within the timeout; the loader continues."""
+    """No batch was ready within the timeout; the next call resumes the wait."""
 
 
 class StokerMemoryError(StokerError, MemoryError):

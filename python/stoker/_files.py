@@ -38,11 +38,11 @@ class Member:
         return (self[i] for i in range(len(self)))
 
     def tensor(self) -> _core.Tensor:
-        """The whole array, read-only."""
+        """Returns the whole array, read-only."""
         return self._member.tensor()
 
     def numpy(self) -> Any:
-        """The whole array as a read-only NumPy array."""
+        """Returns the whole array as a read-only NumPy array."""
         tensor = self.tensor()
         try:
             return tensor.numpy()
@@ -54,7 +54,7 @@ class Member:
         return array.astype(dtype or array.dtype) if copy or (dtype is not None and dtype != array.dtype) else array
 
     def classes(self) -> list[str] | None:
-        """The names of the classes, in the order of their numbers, or None."""
+        """Returns the names of the classes, in the order of their numbers, or None if they have no names."""
         return self._member.classes()
 
     def __repr__(self) -> str:
@@ -83,7 +83,7 @@ class File(Mapping[str, Member]):
         return self._refuse(f"member {name!r}")
 
     def _only(self, what: str) -> Member:
-        """The member of a file whose only member has no name."""
+        """Returns the member of a file whose only member has no name."""
         return Member(self._members[""]) if list(self._members) == [""] else self._refuse(what)
 
     def _refuse(self, what: str) -> NoReturn:
@@ -94,7 +94,7 @@ class File(Mapping[str, Member]):
         raise _errors.StokerKeyError(f"{self.path} has no {what}; its members are {names or 'none'}", "not_found", self.path)
 
     def numpy(self) -> Any:
-        """The array of a file with a single array, read-only."""
+        """Returns the array of a file with a single array, read-only."""
         return self._only("array without a name").numpy()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
@@ -107,7 +107,7 @@ class File(Mapping[str, Member]):
         return len(self._members)
 
     def sample_name(self, index: int) -> str | None:
-        """The path of a sample's file relative to the folder, if samples are files; otherwise None."""
+        """Returns the path of a sample's file, relative to the folder, if samples are files; otherwise None."""
         name: str | None = self._file.sample_name(index)
         return name
 
@@ -121,7 +121,7 @@ def open_file(path: str | os.PathLike[str]) -> File:
 
 
 def program() -> str:
-    """The path of the program `stoker`: $STOKER_HELPER, or the program in the package."""
+    """Returns the path of the program `stoker`: $STOKER_HELPER, or the program in the package."""
     named = os.environ.get("STOKER_HELPER")
     path = named or os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "stoker")
     if not os.path.exists(path):
@@ -145,13 +145,13 @@ def _run(arguments: Sequence[str], accepted: Sequence[int]) -> dict[str, Any]:
 
 
 def _argument(path: str | os.PathLike[str]) -> str:
-    """The path in a form that the program cannot mistake for an option."""
+    """Returns the path in a form that the program cannot mistake for an option."""
     name = os.fsdecode(path)
     return os.path.abspath(name) if name.startswith("-") else name
 
 
 def inspect(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The contents of a file, as printed by `stoker inspect --json`: members, dtypes, shapes, offsets. Runs in a separate process, so that
+    """Returns the contents of a file, as printed by `stoker inspect --json`: members, dtypes, shapes, offsets. Runs in a separate process, so that
     a damaged file cannot crash this one. Raises StokerError if the file cannot be read."""
     return _run(["inspect", "--json", _argument(path)], (0,))
 

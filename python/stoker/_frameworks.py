@@ -19,7 +19,7 @@ _BITS = frozenset(("bfloat16", "float8_e4m3fn", "float8_e5m2"))
 
 
 def current_streams(index: int) -> list[tuple[int, int]]:
-    """torch's current stream on GPU `index`, or with -1 on every GPU that torch uses. Empty: torch is not in use."""
+    """Returns torch's current stream on GPU `index`, or (-1) on every GPU that torch uses. Empty: torch is not in use."""
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_initialized():
         return []
@@ -32,7 +32,7 @@ def current_streams(index: int) -> list[tuple[int, int]]:
 
 
 def _torch_import() -> Any:
-    """torch's function that converts a capsule to a tensor."""
+    """Returns torch's function that converts a capsule to a tensor."""
     import torch
     import torch.utils.dlpack
     return getattr(torch._C, "_from_dlpack", torch.utils.dlpack.from_dlpack)
@@ -59,7 +59,7 @@ def to_numpy(tensor: Any) -> Any:
 
 
 def _register_with_jax() -> None:
-    """Registers batches as pytrees, so that jax.jit, device_put and tree.map accept them. Their results are dicts."""
+    """Registers batches as pytrees, so that jax.jit, device_put and tree.map accept them. These functions return dicts."""
     import jax
 
     from ._batch import Batch
@@ -84,7 +84,7 @@ def to_jax(tensor: Any) -> Any:
 
 
 def prepare(to: str | None) -> int:
-    """Imports the library when the loader is opened, so that a missing one is reported then. Returns its number in _core."""
+    """Imports the library when the loader is opened, so that an error is raised then if it is missing. Returns its number in _core."""
     if to not in NAMES:
         raise _errors.StokerValueError(f"to: found {to!r}, expected 'torch', 'numpy', 'jax' or None", "config")
     if to == "torch":

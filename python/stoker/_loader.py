@@ -49,7 +49,7 @@ class DatasetInfo(NamedTuple):
 
 
 def source(config: Any, options: Mapping[str, Any]) -> tuple[bytes | None, bytes | None, list[str]]:
-    """The path of a config file or the text of a config, and the options as assignments if the text does not include them."""
+    """Returns the path of a config file or the text of a config, and the options as assignments if the text does not include them."""
     _config.check(options)
     if isinstance(config, str) and ("\n" in config or "{" in config):
         return None, config.encode("utf-8", "surrogateescape"), _config.sets_of(options)
@@ -60,7 +60,7 @@ def source(config: Any, options: Mapping[str, Any]) -> tuple[bytes | None, bytes
 
 
 def _field_name(path: bytes) -> str:
-    """If `path` is not a config but a file or folder of samples, a name for its field, such as "image" for images.npy."""
+    """Returns a name for the field if `path` is not a config but a file or folder of samples, such as "image" for images.npy."""
     if path.lower().endswith((b".yaml", b".yml")):
         return ""
     try:
@@ -72,7 +72,7 @@ def _field_name(path: bytes) -> str:
 
 
 def _device(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options with a torch.device as a string; "cuda" is torch's current device if torch is in use."""
+    """Returns the options with a torch.device as a string; "cuda" is torch's current device if torch is in use."""
     torch = sys.modules.get("torch")
     if torch is not None and type(options.get("device")).__module__ == "torch":
         options = {**options, "device": str(options["device"])}
@@ -82,7 +82,7 @@ def _device(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _distributed() -> tuple[int, int] | None:
-    """The rank and the number of ranks of torch.distributed; None if it is not in use or has only one."""
+    """Returns the rank and the number of ranks of torch.distributed; None if it is not in use or has only one rank."""
     torch = sys.modules.get("torch.distributed")
     if torch is None or not torch.is_available() or not torch.is_initialized() or torch.get_world_size() == 1:
         return None
@@ -90,7 +90,7 @@ def _distributed() -> tuple[int, int] | None:
 
 
 def _ranks(options: Mapping[str, Any]) -> list[str]:
-    """The ranks of torch.distributed as defaults for launcher: auto, because not every launcher sets the variables that the library
+    """Returns the ranks of torch.distributed as defaults for launcher: auto, because not every launcher sets the variables that the library
     reads."""
     ranks = _distributed()
     if ranks is None or any(options.get(name) is not None for name in ("rank", "world_size")):
@@ -157,7 +157,7 @@ class Loader(_core.Loader):
         _open.add(self)
 
     def _hints(self) -> dict[str, str]:
-        """For each field with several tensors, the message for a request of the field itself."""
+        """Returns, for each field with several tensors, the message for a request of the field itself."""
         hints: dict[str, list[str]] = {}
         for name in self.names:
             field, _, part = name.rpartition(".")
@@ -191,7 +191,7 @@ class Loader(_core.Loader):
         return self.steps_per_epoch
 
     def dataset(self) -> LoaderDataset:
-        """This loader as a torch.utils.data.IterableDataset of whole batches, for code that requires a DataLoader:
+        """Returns this loader as a torch.utils.data.IterableDataset of whole batches, for code that requires a DataLoader:
         `DataLoader(loader.dataset(), batch_size=None, num_workers=0)`. The loader itself is faster and works wherever an iterable
         is enough."""
         from ._dataset import LoaderDataset
@@ -200,13 +200,13 @@ class Loader(_core.Loader):
     # ---- positions ----
 
     def state_dict(self) -> dict[str, Any]:
-        """The position after the last batch that was returned: a dict of strings and numbers for torch.save, JSON or pickle."""
+        """Returns the position after the last batch that was returned: a dict of strings and numbers for torch.save, JSON or pickle."""
         state: dict[str, Any] = json.loads(self._state())
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restores a position returned by state_dict, possibly in another process or with other numbers of workers, ranks or batches
-        ahead.
+        """Restores a position returned by state_dict, possibly in another process, or with a different number of workers, ranks or prefetched
+        batches.
 
         Raises ValueError (status "mismatch") if data, order, seed, batch or transforms differ (resume="force" accepts that)."""
         if not isinstance(state, Mapping) or "stoker_state" not in state:
@@ -220,21 +220,21 @@ class Loader(_core.Loader):
         return int(self.state_dict()["epoch"])
 
     def config(self) -> dict[str, Any]:
-        """The arguments of this loader, which can be pickled: `Loader(**config)` opens an equal loader, also in another process."""
+        """Returns the arguments of this loader, which can be pickled: `Loader(**config)` opens an equal loader, also in another process."""
         return dict(self._arguments)
 
     # ---- queries ----
 
     @property
     def options(self) -> dict[str, Any]:
-        """All options in effect and what follows from them, as in `loadbench --format=json`."""
+        """All effective options and the values derived from them, as in `loadbench --format=json`."""
         options = self._options
         if options is None:
             options = self._options = json.loads(self._options_json())
         return options
 
     def option(self, name: str) -> Any:
-        """An option in effect: of the section `loader`, such as option("prefetch"), or with its full name, such as
+        """Returns an effective option: one of the section `loader`, such as option("prefetch"), or by its full name, such as
         option("plan.slots"). Sizes are in bytes, times in ns."""
         for full in (name,) if "." in name else ("loader." + name, name):
             try:
@@ -247,7 +247,7 @@ class Loader(_core.Loader):
 
     @property
     def notes(self) -> list[str]:
-        """Deviations from the request ("prefetch lowered from 8 to 5: …") and other notable facts, one sentence each."""
+        """Differences from what was requested ("prefetch lowered from 8 to 5: …") and other notable facts, one sentence each."""
         notes: list[str] = self._notes()
         return notes
 
@@ -258,11 +258,11 @@ class Loader(_core.Loader):
 
     @property
     def datasets(self) -> list[DatasetInfo]:
-        """The data sets: those that are mixed, or the only one."""
+        """The data sets that are mixed, or the only one."""
         return [DatasetInfo(*dataset) for dataset in self._datasets()]
 
     def classes(self, field: str = "label") -> list[str] | None:
-        """The names of the classes of a label field, in the order of their numbers. None: they have no names."""
+        """Returns the names of the classes of a label field, in the order of their numbers. None: they have no names."""
         names = [info.name for info in self.fields]
         if field not in names:
             raise _errors.StokerKeyError(f"there is no field '{field}': {', '.join(names)}", "not_found")
@@ -271,7 +271,7 @@ class Loader(_core.Loader):
 
     @property
     def class_to_idx(self) -> dict[str, int]:
-        """The classes as in torchvision's ImageFolder, of the field `label` or of the only field with class names."""
+        """The numbers of the classes by name, as in torchvision's ImageFolder, of the field `label` or of the only field with class names."""
         named = {info.name: names for info in self.fields if (names := self.classes(info.name)) is not None}
         if "label" in named:
             chosen = named["label"]
@@ -294,9 +294,9 @@ class Loader(_core.Loader):
         return failures
 
     def origins(self, batch: Batch, field: str | None = None) -> list[tuple[str, int]]:
-        """The origin of each row of a batch: (path of the file, number of the sample in it), where the number is 0 if samples are files.
+        """Returns the origin of each row of a batch: (path of the file, number of the sample in it). The number is 0 if samples are files.
 
-        field: None: the first one. Takes about a microsecond per row."""
+        field: the field to look up; None: the first one. Takes about a microsecond per row."""
         names = [info.name for info in self.fields]
         if field is not None and field not in names:
             raise _errors.StokerKeyError(f"there is no field '{field}': {', '.join(names)}", "not_found")
@@ -304,7 +304,7 @@ class Loader(_core.Loader):
         return origins
 
     def preview(self, field: str | None = None, images: int = 16) -> bytes:
-        """A PNG with the first images of the first batch, read with a separate loader, so that the position of this one does not change.
+        """Returns a PNG with the first images of the first batch, read with a separate loader, so that the position of this one does not change.
 
         field: the field with the images; None: the first one with images."""
         if images < 1:

@@ -19,11 +19,11 @@ def prep(job: str | os.PathLike[str] | Mapping[str, Any], *, progress: Callable[
         all of the current phase. In the last call, the phase is "done", and rows, bytes_out and elapsed are totals of the
         whole job. If it raises an exception, the job stops, and prep raises that exception.
     dry_run: writes nothing and returns the plan: positions, pieces, output_bytes, output_exists, …
-    The other arguments are the options of the program.
+    The other arguments are the options of `stoker prep`.
 
-    Returns: complete, rows, skipped, files, bytes, manifest_path, skipped_path, stats_path, notes, …
+    Returns a dict: complete, rows, skipped, files, bytes, manifest_path, skipped_path, stats_path, notes, …
     Ctrl-C stops the job quickly; the same call resumes it.
-    Raises: StokerError, like loaders; status "busy": another process is working in its folder.
+    Raises: StokerError, as loaders do; status "busy": another process is using the work folder.
     """
     from ._loader import source
     path, text, _ = source(job, {})
