@@ -62,8 +62,8 @@ typedef struct core_loader {
     bool restart;                             /* a `for` loop starts a new epoch even if the last one is unfinished */
     bool is_unfinished;                       /* the last batch was not the last of its epoch; false after a seek */
     int64_t epoch;                            /* of the last batch */
-    bool copy, closed, has_warned, on_device; /* on_device: also the host device, whose memory is ordinary */
-    bool is_alone;      /* opened without ranks; the first next checks whether there are ranks now */
+    bool copy, closed, has_warned, on_device; /* on_device: also true for the host device */
+    bool is_alone;      /* opened without ranks; the first call of next checks whether there are ranks now */
     int64_t generation; /* number of forks when it was created */
 } core_loader;
 
@@ -86,11 +86,11 @@ typedef struct core_tensor {
     stk_tensor tensor;   /* owns a reference to its storage, or borrows from `batch`, `keep` or a caller */
     stk_batch *batch;    /* held, or NULL */
     core_loader *loader; /* the loader that delivered it, or NULL */
-    stk_stream *made_in; /* a copy on a device: other streams must wait for this one; a reference */
+    stk_stream *made_in; /* for a copy on a device: the stream that other streams must wait for; a reference */
     PyObject *keep;      /* owner of the memory, or NULL */
     enum core_place place;
     Py_ssize_t exports; /* exported buffers */
-    bool ended;         /* it was valid during a call, which has returned */
+    bool ended;         /* it was only valid during a call, which has returned */
 } core_tensor;
 
 /* ---- module.c ---- */

@@ -48,7 +48,7 @@ static bool open_reader(core_member *self)
         core_raise(&err);
         return false;
     }
-    if (self->reader) /* another thread has created it meanwhile */
+    if (self->reader) /* another thread created it in the meantime */
         stki_reader_destroy(reader);
     else
         self->reader = reader;

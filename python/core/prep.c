@@ -40,7 +40,7 @@ static void look(void *context, const stk_prep_progress *now)
     PyGILState_Release(gil);
 }
 
-/* Sets the exception that ended the job again, if there was one. */
+/* Restores the exception that ended the job, if there was one. */
 static bool has_raised(struct watch *watch)
 {
     const bool raised = watch->type != NULL;

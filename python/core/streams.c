@@ -12,7 +12,7 @@ struct core_known {
     struct core_known *next;
     stk_device *device;
     void *native;
-    pthread_t thread; /* the thread of PER_THREAD, which is a different stream in each thread */
+    pthread_t thread; /* for PER_THREAD, which is a different stream in each thread */
     stk_stream *stream;
 };
 

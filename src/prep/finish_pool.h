@@ -79,11 +79,11 @@ typedef struct stki_finished {
 bool stki_finish_pool_has_room(const stki_finish_pool *pool);
 /* STK_E_BUSY: the pool is full, or has failed with an error that pop returns. STK_E_RANGE: more rows than max_rows. */
 stk_status stki_finish_pool_push(stki_finish_pool *pool, const stki_finish_batch *batch, stk_error *err);
-/* Returns the oldest batch, which is valid until release. While it is not finished, the calling thread helps to process
+/* Returns the oldest batch, which is valid until release. Until it is finished, the calling thread helps to process
  * rows. STK_AGAIN: not finished at the deadline. STK_END: nothing was pushed. STK_E_MEMORY: from
  * then on, the pool can only be destroyed. */
 stk_status stki_finish_pool_pop(stki_finish_pool *pool, int64_t deadline_ns, stki_finished *out, stk_error *err);
-/* Merges the observations of the popped batch into `seen`, one per observer (NULL: initially). To be called once per
+/* Merges the observations of the popped batch into `seen`, one per observer (initially NULL). To be called once per
  * batch, in order. */
 stk_status stki_finish_pool_seen(stki_finish_pool *pool, stki_seen **seen, stk_error *err);
 /* Releases the popped batch, whose memory may then be reused. */

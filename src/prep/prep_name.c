@@ -116,8 +116,8 @@ static stk_status own(stki_name_lock *name, int fd, const json_t *owner, stk_err
     return status;
 }
 
-/* Shares the lock with other processes of this job. *found: the owner if it is another job. STK_E_BUSY also while
- * another process is acquiring the lock. */
+/* Shares the lock with other processes of this job. *found: the owner if it is another job. STK_E_BUSY is also returned
+ * while another process is acquiring the lock. */
 static stk_status join(stki_name_lock *name, const json_t *owner, json_t **found, stk_error *err)
 {
     stk_error ignored;

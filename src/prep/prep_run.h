@@ -98,7 +98,7 @@ typedef struct stki_prep_run {
  */
 stk_status stki_prep_open(stki_prep_run *run, stk_error *err);
 void stki_prep_close(stki_prep_run *run); /* a partly opened run is allowed */
-/* Adds the loader's notes to the job's and closes it, if there is one. */
+/* Adds the loader's notes to the job's and closes the loader, if there is one. */
 void stki_prep_close_loader(stki_prep_run *run);
 /* Describes a loader's field as a field of a sink. */
 void stki_prep_describe(const stki_field_plan *plan, stki_sink_field *out);
@@ -107,7 +107,8 @@ void stki_prep_describe(const stki_field_plan *plan, stki_sink_field *out);
 /* Called after the format's check and before rows are divided into pieces. STK_E_CONFIG: output.shard_bytes is too
  * small. */
 stk_status stki_prep_find_sizes(stki_prep_run *run, stk_error *err);
-/* Whether all rows have the same size, in the files too. */
+/* Whether all rows have the same size in the files: their shape is fixed, and they are neither encoded nor
+ * compressed. */
 bool stki_prep_is_exact(const stki_prep_run *run);
 /* Whether the files are compressed. */
 bool stki_prep_is_packed(const stki_prep_run *run);
@@ -119,7 +120,7 @@ int64_t stki_prep_files_bytes(const stki_prep_run *run, const stki_sink_size *li
 int64_t stki_prep_spool_bytes(const stki_prep_run *run);
 /* Size of one row in the file of a piece; at least 1. */
 int64_t stki_prep_row_bytes(const stki_prep_run *run);
-/* output.shard_bytes: maximum number of rows of a shard, for which its file has room from the start. */
+/* With output.shard_bytes: the maximum number of rows of a shard, for which its sink is opened. */
 int64_t stki_prep_shard_most(const stki_prep_run *run);
 /* Returns sum / of * to, without overflow; 0 if `of` is 0. */
 int64_t stki_prep_scale(int64_t sum, int64_t of, int64_t to);
@@ -166,7 +167,7 @@ typedef struct stki_prep_missing {
     int64_t count, from; /* from: first of the current run; -1: none */
     char text[160];      /* "0 to 3, 7, 9 to 12, …" */
 } stki_prep_missing;
-/* Counts incomplete units of [first, end). *rows: is reduced by the finished positions. */
+/* Counts incomplete units of [first, end). Subtracts the finished positions from *rows. */
 stk_status stki_prep_count_missing(const stki_prep_run *run, int64_t first, int64_t end, stki_prep_missing *out,
                                    int64_t *rows, stk_error *err);
 /* Counts failed samples in finished and unfinished units of [first, end). */

@@ -197,7 +197,7 @@ static void drop_packing(struct sampler *s)
     stki_free(s->packing);
 }
 
-/* The size of a row, or of a sample from which it is made. */
+/* The size of a row, or of the sample from which it is produced. */
 static int64_t largest_row(const stki_prep_run *run)
 {
     int64_t largest = stki_prep_row_bytes(run);

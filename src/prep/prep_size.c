@@ -1,8 +1,8 @@
 /* prep_size.c: estimates the sizes of a job's files in advance: for the dry run, the check of free space, and the
  * lengths of pieces and shards. Sinks compute the size of given rows (sink.h); this file supplies the rows. Rows of
- * fixed shape have a known size; for others the mean of some samples is used. Encoded rows count with their size before
- * encoding until a dry run has encoded some. All results depend only on the job and its data, because they determine
- * how pieces and shards are divided. */
+ * fixed shape have a known size; for others the mean of some samples is used. Rows that will be encoded are counted at
+ * their unencoded size until a dry run has encoded some. All results depend only on the job and its data, because they
+ * determine how pieces and shards are divided. */
 #include "allocate.h"
 #include "checked.h"
 #include "error.h"
@@ -19,10 +19,10 @@
 #include <unistd.h>
 
 enum {
-    SAMPLED = 256,       /* number of samples for a mean */
+    SAMPLED = 256,       /* number of samples from which a mean is computed */
     MANY = 1 << 20,      /* number of rows for which the fixed part of a file is negligible */
     SMALLEST_SHARE = 20, /* assumed limit of the ratio of encoding and compression */
-    MORE_ROWS = 4        /* limit of the rows of a shard, relative to the mean */
+    MORE_ROWS = 4        /* maximum number of rows of a shard, relative to the estimate */
 };
 
 /* ---- rows ---- */
@@ -255,7 +255,7 @@ static stk_status check_space(const char *folder, const char *disk, int64_t byte
         "the disk is too small for the remaining output; free space, or use --no-space-check");
 }
 
-/* Returns the folder if it exists, otherwise its parent. stki_free. */
+/* Returns the folder if it exists, otherwise its parent. Free with stki_free. */
 static char *existing(const char *folder)
 {
     return stki_prep_exists(folder) ? stki_strdup(folder) : stki_prep_folder_of(folder);

@@ -5,7 +5,7 @@
 
 #include "vocabulary.h"
 
-/* Memory of one thread, which grows to the size for the longest piece. Initialize with {0}. */
+/* Memory of one thread, which grows to the size that the longest piece requires. Initialize with {0}. */
 typedef struct stki_token_joiner {
     void *memory;
     int64_t room;

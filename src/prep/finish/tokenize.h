@@ -24,7 +24,7 @@ const stki_vocabulary *stki_tokenizer_vocabulary(const stki_tokenizer *tokenizer
 /* The steps between normalization (with added tokens) and merging. */
 const stki_token_steps *stki_tokenizer_steps(const stki_tokenizer *tokenizer);
 
-/* Approximate size of a scratch for a text of `length` bytes, beyond a few kilobytes. */
+/* Approximate size of a scratch for a text of `length` bytes, in addition to a few kilobytes. */
 int64_t stki_token_scratch_bytes(const stki_tokenizer *tokenizer, int64_t length);
 stk_status stki_token_scratch_create(const stki_tokenizer *tokenizer, stki_token_scratch **out, stk_error *err);
 void stki_token_scratch_destroy(stki_token_scratch *scratch); /* NULL is allowed */

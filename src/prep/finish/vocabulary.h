@@ -64,8 +64,8 @@ typedef struct stki_vocabulary {
 } stki_vocabulary;
 
 /* Recognizes the format from the file's name and content: lines of base64 and a rank (.tiktoken), a tokenizer.json, or
- * a vocab.json with its list of merges in `merges`. STK_E_CORRUPT, STK_E_UNSUPPORTED, STK_E_LIMIT have file and line or
- * key. */
+ * a vocab.json with its list of merges in `merges`. STK_E_CORRUPT, STK_E_UNSUPPORTED and STK_E_LIMIT name the file and
+ * the line or key. */
 stk_status stki_vocabulary_open(const char *path, const char *merges, stki_vocabulary **out, stk_error *err);
 /* The same for files in memory; `path` is used in messages; `merges` may be NULL. */
 stk_status stki_vocabulary_read(const char *path, const char *text, int64_t length, const char *merges,
@@ -90,7 +90,7 @@ int64_t stki_vocabulary_named(const stki_vocabulary *vocabulary, const char *nam
 /* ---- building a vocabulary: vocabulary_open.c, vocabulary_tiktoken.c, vocabulary_json.c ---- */
 
 stk_status stki_vocabulary_create(const char *path, stki_vocabulary **out, stk_error *err);
-/* Adds a token; tokens keep the order of adding. STK_E_CORRUPT: duplicate bytes or id (checked by
+/* Adds a token; tokens are kept in the order in which they are added. STK_E_CORRUPT: duplicate bytes or id (checked by
  * stki_vocabulary_finish). */
 stk_status stki_vocabulary_add(stki_vocabulary *vocabulary, const uint8_t *bytes, int64_t length, int64_t id,
                                stk_error *err);

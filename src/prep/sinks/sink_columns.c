@@ -117,7 +117,7 @@ static stk_status read_mark(struct columns *c, int index, const json_t *mark, in
     if (array->rows >= 0 && stki_mul(array->rows, array->row_bytes, keep) &&
         stki_add(*keep, c->items[index].form.header_bytes, keep)) {
         if (array->kind == STKI_ARRAY_OFFSETS)
-            array->total = array[-1].rows; /* the number of values, which are the previous array */
+            array->total = array[-1].rows; /* the number of values, which are stored in the previous array */
         return STK_OK;
     }
     return stki_fail_at(err, STK_E_CORRUPT, (stki_place){c->common.opts.path, -1, -1, NULL, "a number of rows"},
