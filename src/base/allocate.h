@@ -25,7 +25,7 @@ typedef struct stki_allocator {
 } stki_allocator;
 
 extern const stki_allocator stki_heap;       /* posix_memalign; used if the allocator is NULL */
-extern const stki_allocator stki_slot_heap;  /* the same, counted as STKI_MEM_SLOT */
+extern const stki_allocator stki_slot_heap;  /* posix_memalign, counted as STKI_MEM_SLOT */
 extern const stki_allocator stki_huge_pages; /* 2 MiB aligned, MADV_HUGEPAGE, zeroed; counted as STKI_MEM_SLOT */
 
 /* NULL: out of memory, or the alignment is not a power of two. Blocks are at least 64-byte aligned. Free a block with

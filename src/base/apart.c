@@ -29,7 +29,7 @@
 #include <unistd.h>
 
 enum {
-    SECONDS = 4,          /* seconds allowed for each call and, once, for all calls together; to both are added: */
+    SECONDS = 4, /* seconds allowed for each call and, once, for all calls together; both limits are extended by: */
     NS_PER_CALL = 100000, /* ns for each call */
     NS_PER_BYTE = 125,    /* ns for each byte that is decompressed or converted: 8 MB/s */
     TIMEOUT_SIGNAL = SIGVTALRM
@@ -191,7 +191,7 @@ static int set_up(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attrib
     for (int fd = 0; fd < 3 && quiet && !error; fd++)
         error = posix_spawn_file_actions_addopen(actions, fd, "/dev/null", fd ? O_WRONLY : O_RDONLY, 0);
     if (quiet)
-        flags |= POSIX_SPAWN_SETPGROUP; /* Ctrl-C goes to this process, which then ends the child */
+        flags |= POSIX_SPAWN_SETPGROUP; /* Ctrl-C is sent to this process only, which then terminates the child */
     sigemptyset(&none);                 /* regardless of what this thread blocks */
     if (!error)
         error = posix_spawnattr_setsigmask(attributes, &none);
@@ -236,7 +236,7 @@ static bool is_request_to_stop(int signal_number)
     return false;
 }
 
-/* Fills the error with what terminated the child. */
+/* Describes in the error what terminated the child. */
 static stk_status describe_end(const struct notes *notes, const char *path, const char *library, int signal_number,
                                stk_error *err)
 {
@@ -259,7 +259,8 @@ static stk_status describe_end(const struct notes *notes, const char *path, cons
                         between, library, strsignal(signal_number), doing);
 }
 
-/* Returns the exit status after a signal has terminated the child, or does not return. */
+/* Called after a signal has terminated the child. Returns the exit status, or does not return if it raises the same
+ * signal. */
 static int report_signal(const struct notes *notes, const char *path, const char *library, int signal_number)
 {
     stk_error err;

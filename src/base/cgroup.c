@@ -137,7 +137,7 @@ static double ratio(const char *quota, const char *period)
     return q > 0 && p > 0 ? (double)q / (double)p : 0;
 }
 
-/* In processors; 0: unlimited. Version 2 has "QUOTA PERIOD" in one file. */
+/* Returns the quota in processors; 0: unlimited. Version 2 has "QUOTA PERIOD" in one file. */
 static double quota_of(const char *directory, bool second)
 {
     char quota[128], period[64];
@@ -183,7 +183,7 @@ double stki_cgroup_cpu_quota(const char *membership, const char *mount)
 
 /* ---- memory ---- */
 
-/* -1: no limit, which version 1 reports as a number near 2^63. */
+/* Returns -1 if there is no limit, which version 1 reports as a number near 2^63. */
 static int64_t limit_of(const char *directory, bool second)
 {
     const int64_t none = INT64_C(1) << 62;

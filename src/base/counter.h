@@ -23,8 +23,8 @@ static inline void stki_count_set(stki_counter *counter, int64_t value)
     atomic_store_explicit(counter, value, memory_order_relaxed);
 }
 
-/* The same as stki_count for a counter that only one thread writes. A locked instruction would first wait for all
- * earlier stores, and stores to a batch that another processor has cached are slow. */
+/* Like stki_count, for a counter that only one thread writes. A locked instruction would first wait for all earlier
+ * stores, and stores to a batch that another processor has cached are slow. */
 static inline void stki_count_own(stki_counter *counter, int64_t by)
 {
     stki_count_set(counter, stki_counted(counter) + by);

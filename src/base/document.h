@@ -72,7 +72,8 @@ stk_status stki_document_set(stki_document *document, const char *assignment, st
 /* Like stki_document_set, with path and value as separate arguments; `origin` is named in messages. */
 stk_status stki_document_set_value(stki_document *document, const char *path, const char *value, const char *origin,
                                    stk_error *err);
-/* The same with a scalar that is not parsed. quoted: it is text even if it looks like a number. */
+/* Like stki_document_set_value, with a scalar that is not parsed. If `quoted`, it is text even if it looks like a
+ * number. */
 stk_status stki_document_set_text(stki_document *document, const char *path, const char *text, bool quoted,
                                   const char *origin, stk_error *err);
 /* Writes the document as YAML that parses to the same tree, with includes, variables and aliases resolved. */
@@ -86,7 +87,7 @@ const stki_node *stki_node_at(const stki_node *list, int index);
 bool stki_node_is_null(const stki_node *node);
 /* Whether both have the same content; the entries of maps must be in the same order. */
 bool stki_node_equal(const stki_node *a, const stki_node *b);
-/* "a string", "a list", "a map" or "nothing", for messages. */
+/* Returns "a string", "a list", "a map" or "nothing", for messages. */
 const char *stki_node_kind_name(const stki_node *node);
 /* Writes the path, "loader.batch_size", "fields.image.transforms.0"; "" for the root. Truncated if it does not fit.
  * Returns the buffer. */
@@ -109,9 +110,9 @@ json_t *stki_node_json(const stki_node *node);
 /* Fails with STK_E_CONFIG at the node: "FILE:LINE: PATH: ...", where this function adds the path. The error's record
  * holds the line, its offset the column. */
 stk_status stki_fail_node(stk_error *err, const stki_node *node, const char *format, ...) STK_PRINTF(3, 4);
-/* The same at the position of the node's key, for errors about the key. */
+/* Like stki_fail_node, at the position of the node's key, for errors about the key. */
 stk_status stki_fail_key(stk_error *err, const stki_node *node, const char *format, ...) STK_PRINTF(3, 4);
-/* "FILE:LINE: PATH: found F, expected E", where F is the node's content. */
+/* Fails with "FILE:LINE: PATH: found F, expected E", where F is the node's content. */
 stk_status stki_fail_value(stk_error *err, const stki_node *node, const char *expected_format, ...) STK_PRINTF(3, 4);
 
 /* Parse values. On failure the error names the node and the expected form. */

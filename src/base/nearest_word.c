@@ -78,7 +78,7 @@ const char *stki_nearest_word(const char *word, const char *const *words, int co
 
     if (length > LONGEST)
         return NULL;
-    nearest = word_within(word, smaller(most, length - 1), words, count); /* at least one letter is the same */
+    nearest = word_within(word, smaller(most, length - 1), words, count); /* at least one letter must match */
     return nearest ? nearest : containing_word(word, words, count);
 }
 

@@ -139,7 +139,7 @@ stk_status stki_option_read(const stki_option *row, const stki_node *node, void 
     if (read_word(row, node, values))
         return STK_OK;
     status = read_value(row, node, values, err);
-    if (status == STK_E_CONFIG && takes_numbers(row) && row->words) /* lists the words too */
+    if (status == STK_E_CONFIG && takes_numbers(row) && row->words) /* the message also lists the words */
         return stki_fail_value(err, node, "%s%s", stki_option_range(row, range, sizeof range),
                                row->type == STKI_OPT_SIZE   ? " (a size such as 64MiB or 1.5GB)"
                                : row->type == STKI_OPT_TIME ? " (a time such as 1.5s or 20ms)"

@@ -39,8 +39,8 @@ enum stki_option_type {
  * the option. Options that change how a file is opened, but not what is read from it, are ON_NOTHING. */
 enum stki_effect {
     STKI_ON_SAMPLES,  /* the delivered values or their order */
-    STKI_ON_FAILURES, /* only which samples fail: compared if failed samples may be skipped or replaced */
-    STKI_ON_RANKS,    /* how the work is divided between ranks: a resume may change it */
+    STKI_ON_FAILURES, /* only which samples fail; compared only if failed samples may be skipped or replaced */
+    STKI_ON_RANKS,    /* how the work is divided between ranks, which may change on resume */
     STKI_ON_NOTHING   /* only speed, memory use or messages */
 };
 
@@ -188,7 +188,7 @@ struct stki_option_table {
     {                                                                                        \
         .section = section_, .rows = rows_, .count = (int)(sizeof(rows_) / sizeof(rows_)[0]) \
     }
-/* The same with more members after the rows: `.shorthand = "to"`. */
+/* Like STKI_OPTION_TABLE, with more members after the rows: `.shorthand = "to"`. */
 #define STKI_OPTION_TABLE_WITH(section_, rows_, ...)                                                      \
     {                                                                                                     \
         .section = section_, .rows = rows_, .count = (int)(sizeof(rows_) / sizeof(rows_)[0]), __VA_ARGS__ \
@@ -221,10 +221,11 @@ void stki_options_defaults(const stki_option_table *table, void *values);
  * receives the rows that were given and have an effect. */
 stk_status stki_options_read(const stki_option_table *table, const stki_node *map, void *values, bool *seen,
                              stk_error *err);
-/* The same; notes are passed to the callback instead of being discarded. */
+/* Like stki_options_read, but passes notes to the callback instead of discarding them. */
 stk_status stki_options_read_noting(const stki_option_table *table, const stki_node *map, void *values, bool *seen,
                                     const stki_option_notes *notes, stk_error *err);
-/* The same for several tables that share one map: an entry is read by every table that has a row for its key. */
+/* Several tables may share one map: stki_options_read_parts reads each entry with every table that has a row for its
+ * key. */
 typedef struct stki_option_part {
     const stki_option_table *table;
     void *values;

@@ -36,12 +36,12 @@ typedef struct stki_print {
 /* Adds the options of `map`, which `table` describes, with paths below `path`. A key without a row is added as written.
  */
 void stki_print_map(stki_print *print, const stki_option_table *table, const stki_node *map, const char *path);
-/* The same for a map that several tables read; keys without a row are omitted. */
+/* Like stki_print_map, for a map that several tables read; keys without a row are omitted. */
 void stki_print_parts(stki_print *print, const stki_option_part *parts, int count, const stki_node *map,
                       const char *path);
 /* Adds one line. Takes ownership of `value` (NULL: out of memory). `section` and `name` must outlive `print`. */
 void stki_print_json(stki_print *print, const char *section, const char *name, const char *path, json_t *value);
-/* The same for a value determined at open, as text. */
+/* Like stki_print_json, for a text value that is determined when the data is opened. */
 void stki_print_text(stki_print *print, const char *name, const char *path, const char *format, ...) STK_PRINTF(4, 5);
 /* Adds a line that was printed elsewhere and has no row. */
 void stki_print_line(stki_print *print, const char *path, int64_t path_bytes, const char *value, bool failure);

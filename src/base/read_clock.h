@@ -43,11 +43,11 @@ typedef struct stki_read_clocks {
 /* Sets the clocks of the calling thread; NULL: none. */
 void stki_read_clocks_set(stki_read_clocks *clocks);
 
-/* Call before and after a work item. begin returns 0 if nothing is counted. `maps`: the work may touch mapped files;
- * time blocked on their pages is not counted as work. */
+/* Call before and after a work item. stki_read_work_begin returns 0 if nothing is counted. `maps`: the work may touch
+ * mapped files; time blocked on their pages is not counted as work. */
 int64_t stki_read_work_begin(enum stki_read_work work, bool maps);
 void stki_read_work_end(enum stki_read_work work, int64_t began);
-/* The same for frequent calls that may be short. */
+/* Like stki_read_work_begin and stki_read_work_end, for frequent calls that may be short. */
 int64_t stki_read_call_begin(void);
 void stki_read_call_end(int64_t began);
 
@@ -55,7 +55,7 @@ void stki_read_call_end(int64_t began);
 void stki_read_waits(bool waits);
 
 /* Add the decompressed size of a chunk, and the number of decompressed bytes that a sample used, whether its chunk was
- * just decompressed or was cached. The quotient of the two totals is how often each chunk is decompressed. */
+ * just decompressed or was cached. The quotient of the two totals shows how often each chunk is decompressed. */
 void stki_read_unpacked(int64_t bytes);
 void stki_read_wanted(int64_t bytes);
 

@@ -27,7 +27,8 @@ bool stki_is_one_file(const char *a, const char *b);
 stk_status stki_stamp_check(const stki_stamp *stamp, const char *path, const char *name, int64_t record,
                             stk_error *err);
 
-/* The same for an open file. `itself`: only checks that it is the same file; it may have been modified. */
+/* Like stki_stamp_check, for an open file. If `itself`, it only checks that the file is the same one; it may have been
+ * modified. */
 stk_status stki_stamp_check_open(const stki_stamp *stamp, int fd, bool itself, const char *name, int64_t record,
                                  stk_error *err);
 

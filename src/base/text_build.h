@@ -23,7 +23,7 @@ void stki_put_size(stki_text_build *build, int64_t bytes);
 /* Returns the text, to be freed with stki_free or stk_text_free; NULL: memory was exhausted, and everything has been
  * freed. Resets the builder. */
 char *stki_text_take(stki_text_build *build);
-/* The same for functions that return a string; `what` describes it in the error. */
+/* Like stki_text_take, for functions that return a string and an error; `what` describes the string in the error. */
 stk_status stki_text_finish(stki_text_build *build, const char *what, char **out, stk_error *err);
 
 #endif

@@ -401,7 +401,7 @@ static void cuda_stream_destroy(stk_device *device, stk_stream *stream)
 {
     stki_cuda_device *cuda = cuda_of(device);
 
-    /* The driver frees the stream after the work queued in it. */
+    /* The driver frees the stream only after the work queued in it has completed. */
     if (!stream->wrapped && stki_cuda_enter(cuda, "destroying a stream", NULL) == STK_OK) {
         (void)leave_with(cuda, stki_cuda->StreamDestroy(stream_of(stream)), "destroying a stream", -1, NULL);
     }
@@ -491,7 +491,7 @@ static void cuda_event_destroy(stk_device *device, stk_event *event)
 {
     stki_cuda_device *cuda = cuda_of(device);
 
-    /* The driver frees the event after the work that waits for it. */
+    /* The driver frees the event only after the work that waits for it has completed. */
     if (stki_cuda_enter(cuda, "destroying an event", NULL) == STK_OK) {
         (void)leave_with(cuda, stki_cuda->EventDestroy(event_of(event)), "destroying an event", -1, NULL);
     }

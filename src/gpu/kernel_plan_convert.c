@@ -1,11 +1,10 @@
-/* kernel_plan_convert.c: plans a compiled conversion of a batch of samples as one launch. The conversion keeps its axes
- * and coefficients as described (convert_internal.h); the samples become one more axis. The kernels are
+/* kernel_plan_convert.c: plans a compiled conversion of a batch of samples as one launch. The plan uses the axes and
+ * coefficients of the description (convert_internal.h); the samples become one more axis. The kernels are
  *
  *     pixels  interleaved bytes to planes
  *     runs    contiguous on both sides
  *     tiles   the source is contiguous along a different axis than the destination
- *     map     everything else, any dtypes and strides
- */
+ *     map     everything else, any dtypes and strides */
 #include "cast.h"
 #include "convert_internal.h"
 #include "dtype.h"

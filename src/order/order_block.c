@@ -128,7 +128,7 @@ static int64_t eval_in_group(const stki_blocks *b, const struct table *table, in
     return n;
 }
 
-/* The same, up to at most the end of the unit; the samples of a unit stay in order. */
+/* Like eval_in_group, to at most the end of the unit and with the samples of the unit in order. */
 static int64_t eval_in_unit(const stki_blocks *b, const struct table *table, int64_t position, int64_t n,
                             int64_t *samples)
 {

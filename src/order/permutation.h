@@ -31,8 +31,8 @@ struct stki_permutation {
     uint64_t exchange; /* 1: exchange images 0 and 1, otherwise 0 */
 };
 
-/* The same for values of several permutations: values[i] belongs to permutation which[i], which is packed along with
- * it. */
+/* Like stki_permutation_pass, for values of several permutations: values[i] belongs to permutation which[i]. `which` is
+ * packed along with `values`. */
 typedef int stki_permutations_pass(const stki_permutations *permutations, uint64_t *restrict values,
                                    uint64_t *restrict which, int32_t *restrict place, int count,
                                    uint64_t *restrict out);

@@ -50,7 +50,8 @@ void stki_convert_run_part(const stki_convert *convert, void *dst, const void *s
  * fastest function for small rows. */
 void stki_convert_run_many(const stki_convert *convert, void *dst, int64_t dst_stride, const void *const *src,
                            int64_t count);
-/* The same with a separate conversion for each sample (all with the same row size), for crops and flips that differ. */
+/* Like stki_convert_run_many, with a separate conversion for each sample (all with the same row size), for crops and
+ * flips that differ. */
 void stki_convert_run_each(const stki_convert *const *converts, void *dst, int64_t dst_stride, const void *const *src,
                            int64_t count);
 

@@ -94,7 +94,7 @@ typedef struct stki_convert_kernels {
     stki_run_fn run_u8[STKI_DST_KINDS][2];
     stki_run_fn table_u8;                 /* uses lane->table; one channel per run. NULL: none */
     stki_run_fn run_wide[STKI_SRC_KINDS]; /* for other sources, to f32, with one pair. NULL: none */
-    /* The same for lists of rows with one pair for all elements. */
+    /* The kernels above for lists of rows, with one pair for all elements. */
     stki_list_fn list_f32[STKI_DST_KINDS], list_u8[STKI_DST_KINDS], list_table_u8, list_wide[STKI_SRC_KINDS];
     stki_list_fn list_bytes;             /* copies bytes; n counts bytes. NULL: none */
     stki_plane_fn plane[STKI_DST_KINDS]; /* u8 pixels. NULL: none */

@@ -119,7 +119,7 @@ void stki_convert_pixels(const stki_convert *convert, const stki_axis *axes, uin
         }
 }
 
-/* The same with an assembly buffer for each plane. */
+/* Like stki_convert_pixels, with an assembly buffer for each plane. */
 void stki_convert_pixels_assembled(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,
                                    int64_t channel)
 {

@@ -173,8 +173,8 @@ static stk_status empty_like(const stk_tensor *tensor, stk_device *device, stk_d
     return stki_tensor_new(tensor->dtype, tensor->ndim, tensor->shape, strides, bytes, device, out, err);
 }
 
-/* The same, with `stream` as the current one, because the pool reuses a block in the order of the stream that allocated
- * it. */
+/* Like empty_like, with `stream` as the current one, because the pool reuses a block in the order of the stream that
+ * allocated it. */
 static stk_status empty_like_on(const stk_tensor *tensor, stk_device *device, stk_device *pinned_for,
                                 stk_stream *stream, stk_tensor *out, stk_error *err)
 {

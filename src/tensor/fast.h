@@ -11,7 +11,8 @@ enum { STKI_FAST_SIZES = 4, STKI_SHUFFLE_MAX = 8 };
 /* Casts `count` contiguous elements. */
 typedef void (*stki_fast_cast_fn)(char *dst, const char *src, int64_t count);
 
-/* The same, one destination line at a time, with non-temporal stores if `streaming`. `edge` casts the partial lines. */
+/* Like stki_fast_cast_fn, one destination line at a time, with non-temporal stores if `streaming`. `edge` casts the
+ * partial lines. */
 typedef void (*stki_fast_lines_fn)(char *dst, const char *src, int64_t count, bool streaming, stki_fast_cast_fn edge);
 
 /* ---- lists of rows ---- */

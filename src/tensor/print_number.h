@@ -19,9 +19,8 @@ void stki_decimal_shortest(stk_dtype dtype, double x, stki_decimal *out);
 /* Writes "-12.5": at most `precision` digits after the point, fewer if they are exact; always with a point. Returns the
  * number of digits after the point. `out` has STKI_NUMBER_SIZE bytes; |x| < about 10^17. */
 int stki_number_plain(stk_dtype dtype, double x, int precision, char *out);
-/* The same for the part of scientific notation before the "e", with at least `least` digits after the point; *exponent
- * receives the exponent.
- */
+/* Like stki_number_plain, for the part of scientific notation before the "e", with at least `least` digits after the
+ * point. *exponent receives the exponent. */
 int stki_number_scientific(stk_dtype dtype, double x, int precision, int least, char *out, int *exponent);
 
 #endif

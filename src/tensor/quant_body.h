@@ -138,7 +138,7 @@ INLINE void quantize(stk_qdtype to, enum pairs pairs, const stki_quant_lane *lan
     if (i > 0)
         quantize_some(to, at_edges, lane, &q, dst, src, i);
     if (pairs == HELD)
-        hold(&q, lane); /* a whole unit does not change the phase */
+        hold(&q, lane); /* a whole unit leaves the phase unchanged */
     if (lane->streaming && aligned)
         for (; i + per_unit <= n; i += per_unit)
             store_unit(dst + i * size, quantized(to, pairs, lane, &q, src, i, per_unit), UNIT, true);

@@ -60,9 +60,9 @@ const stki_resize_support *stki_resizer_support(const stki_resizer *resizer);
  * x) relative to it is at in + y * in_row + x * channels; likewise for the output (the window). The buffers must not
  * overlap. */
 void stki_resizer_run(stki_resizer *resizer, const uint8_t *in, int64_t in_row, uint8_t *out, int64_t out_row);
-/* The same, a few rows at a time, for callers that use the rows while they are in the cache: call begin, then next for
- * `count` rows (of the window) until all have been produced. Until then `in` must not change. Multiples of four rows
- * are the most efficient. */
+/* Like stki_resizer_run, but a few rows at a time, for callers that use the rows while they are in the cache: call
+ * begin, then next for `count` rows (of the window) until all have been produced. Until then `in` must not change.
+ * Multiples of four rows are the most efficient. */
 void stki_resizer_begin(stki_resizer *resizer, const uint8_t *in, int64_t in_row);
 void stki_resizer_next(stki_resizer *resizer, uint8_t *out, int64_t out_row, int64_t count);
 

@@ -54,7 +54,7 @@ const char *stki_shape_text(char *buffer, int size, int ndim, const int64_t *sha
 /* A new tensor with the given byte strides, which must be dense (`bytes` in total). */
 stk_status stki_tensor_new(stk_dtype dtype, int ndim, const int64_t *shape, const int64_t *strides, int64_t bytes,
                            stk_device *device, stk_tensor *out, stk_error *err);
-/* The same in host memory pinned for `device`. */
+/* Like stki_tensor_new, in host memory pinned for `device`. */
 stk_status stki_tensor_new_pinned(stk_dtype dtype, int ndim, const int64_t *shape, const int64_t *strides,
                                   int64_t bytes, stk_device *device, stk_tensor *out, stk_error *err);
 /* Fills a tensor with one element; arguments are not checked. */
