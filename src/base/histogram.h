@@ -9,7 +9,7 @@
 enum {
     STKI_HISTOGRAM_STEPS = 128,
     STKI_HISTOGRAM_BUCKETS = 128 * 41
-}; /* values up to 2^47 ns, 39 hours; larger ones go to the last bucket */
+}; /* values up to 2^47 ns, 39 hours; larger ones are counted in the last bucket */
 
 typedef struct stki_histogram {
     stki_counter buckets[STKI_HISTOGRAM_BUCKETS];

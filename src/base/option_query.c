@@ -91,7 +91,8 @@ typedef struct hint {
     int rank; /* rank of the section; lower is better */
 } hint;
 
-/* Top-level sections come first, then the maps of a field, then all others; within each, the least nested. */
+/* Top-level sections come first, then the maps of a field, then all others; within each group, the least nested come
+ * first. */
 static int rank_of(const char *section)
 {
     int rank = strchr(section, '.') && !strstr(section, ".NAME") ? 100 : 0;

@@ -28,8 +28,8 @@ stk_status stki_kernel_plan_convert(const stki_convert *convert, void *dst, int6
 stk_status stki_kernel_plan_copy(const stk_tensor *dst, const stk_tensor *src, stki_launch *out, stk_error *err);
 stk_status stki_kernel_plan_quantize(const stki_quantize_job *job, const void *far, stki_launch *out, stk_error *err);
 stk_status stki_kernel_plan_elementwise(const stki_elementwise_job *job, stki_launch *out, stk_error *err);
-/* One launch, or two with scratch memory between them: *out_scratch bytes (0: none), whose address is then set in both
- * by stki_kernel_sum_scratch. */
+/* Plans one launch, or two that share *out_scratch bytes of scratch memory (0: none), whose address
+ * stki_kernel_sum_scratch then sets in both. */
 stk_status stki_kernel_plan_sum(const stki_sum_job *job, stki_launch out[2], int *out_count, int64_t *out_scratch,
                                 stk_error *err);
 void stki_kernel_sum_scratch(stki_launch *launches, int count, void *scratch);

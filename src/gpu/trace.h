@@ -1,6 +1,6 @@
-/* trace.h: named ranges of a thread's work and names of streams for Nsight Systems. (It shows the system names of
- * threads without this.) Uses NVTX, a header-only library of the CUDA toolkit. Without a profiler, a range takes a few
- * nanoseconds; in builds without CUDA or without NVTX's headers, these functions are empty. */
+/* trace.h: named ranges of a thread's work and names of streams for Nsight Systems. (Nsight Systems shows the names of
+ * threads without this file.) Uses NVTX, a header-only library of the CUDA toolkit. Without a profiler, a range takes a
+ * few nanoseconds; in builds without CUDA or without NVTX's headers, these functions are empty. */
 #ifndef STKI_TRACE_H
 #define STKI_TRACE_H
 

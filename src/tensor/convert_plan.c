@@ -1,7 +1,8 @@
 /* convert_plan.c: compiles the axes of a description to a loop nest around a kernel.
  *
  * Axes of one element are dropped, the others are sorted by destination stride (so that the destination is written
- * sequentially), and adjacent axes that form one run in both memories are merged. The innermost axes then select:
+ * sequentially), and adjacent axes that form one run in both source and destination are merged. The innermost axes then
+ * select:
  *
  *     runs      contiguous on both sides; one coefficient pair, or a repeating pattern of pairs
  *     pixels    bytes interleaved in the source (HWC), planes in the destination (CHW); rows may have gaps or be

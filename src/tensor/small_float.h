@@ -1,8 +1,7 @@
-/* small_float.h: f32 to and from the 16-bit and 8-bit floats, by their bits, so that the results are the same on every
- * machine and for every vector width. Rounding is to nearest, ties to even. A NaN keeps its sign and the upper bits of
- * its payload and becomes quiet, as with the F16C instructions. Subnormal results are rounded by adding a constant
- * whose last place is the subnormal unit.
- */
+/* small_float.h: converts f32 to and from the 16-bit and 8-bit floats, working on their bits, so that the results are
+ * the same on every machine and for every vector width. Rounding is to nearest, ties to even. A NaN keeps its sign and
+ * the upper bits of its payload and becomes quiet, as with the F16C instructions. Subnormal results are rounded by
+ * adding a constant whose last place is the subnormal unit. */
 #ifndef STKI_SMALL_FLOAT_H
 #define STKI_SMALL_FLOAT_H
 

@@ -75,7 +75,8 @@ void stki_stream_release(stk_stream *stream)
     stream->device->ops->stream_destroy(stream->device, stream);
 }
 
-/* From now on, the caller's native stream is not used any more; an event at its end, or a wait, replaces it. */
+/* Ends the use of the caller's native stream: an event is recorded after its last work, or, if that fails, this
+ * function waits for that work. */
 static void end_wrapped(stk_stream *stream)
 {
     stk_event *end = NULL;
