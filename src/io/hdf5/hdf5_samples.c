@@ -74,7 +74,7 @@ int64_t stki_hdf5_filled_until(const stki_hdf5_samples *s, const stki_hdf5_writt
     from = stki_hdf5_written_from(written, first);
     if (from < INT64_MAX && from - first < length)
         return index;
-    end = from == INT64_MAX ? s->count : (from - length) / s->step + 1; /* the first one that reaches `from` */
+    end = from == INT64_MAX ? s->count : (from - length) / s->step + 1; /* the first sample that reaches `from` */
     return end < s->count ? end : s->count;
 }
 
@@ -85,7 +85,7 @@ int64_t stki_hdf5_band_end(const stki_hdf5_samples *s, const stki_hdf5_grid *gri
     return s->window ? index + 1 : index + (rest < left ? rest : left);
 }
 
-/* ---- what was written ---- */
+/* ---- written elements ---- */
 
 static stk_status written_chunks(const stki_hdf5_dataset *d, int axis, stki_hdf5_written *out, stki_hdf5_table *table,
                                  stk_error *err)
@@ -94,7 +94,7 @@ static stk_status written_chunks(const stki_hdf5_dataset *d, int axis, stki_hdf5
     stki_file *file = d->home->bytes ? stki_file_retain(d->home->bytes) : NULL;
     stk_status status = STK_OK;
 
-    grid.item_bytes = 0; /* the size in the file: in memory, a string is a pointer, and a field is without the others */
+    grid.item_bytes = 0; /* from the index: in memory, a string is a pointer, and a field excludes the others */
     if (!file)
         status = stki_file_open(d->path, STKI_ACCESS_PREAD, STKI_PATTERN_RANDOM, &file, err);
     if (status == STK_OK)
@@ -105,9 +105,9 @@ static stk_status written_chunks(const stki_hdf5_dataset *d, int axis, stki_hdf5
     return status == STK_OK ? stki_hdf5_written_of(table, &grid, axis, out, err) : status;
 }
 
-/* What this process has written may not be on disk yet, so nothing is known then. A SWMR writer in another process may
- * be changing the index, or not have extended the file for all of it. If it cannot be read, all elements may have been
- * written. */
+/* If this process writes to the file, its data may not be on disk yet, so nothing is known. A SWMR writer in another
+ * process may be changing the index, or may not have extended the file for all of it. If the index cannot be read, all
+ * elements count as written. */
 static stk_status written_live(const stki_hdf5_dataset *d, int axis, stki_hdf5_written *out, stk_error *err)
 {
     const bool in_process = d->home->live && !d->home->ours;
@@ -148,11 +148,11 @@ struct library_reader {
     stki_hdf5_dataset *dataset;
     stki_hdf5_samples samples;
     stki_hdf5_written written;
-    stki_hdf5_table table; /* chunks, if a sample spans more of them than are stored */
-    char *fill;            /* set together with `table`: the value of elements in other chunks */
+    stki_hdf5_table table; /* the stored chunks, if a sample spans more chunks than are stored */
+    char *fill;            /* set together with `table`: the value of elements in chunks that are not stored */
 };
 
-/* Reads the part of a sample that is in one chunk. `start`: start of the sample. */
+/* Reads the part of a sample that is in one chunk. `start`: first element of the sample along each axis. */
 static stk_status read_part(const struct library_reader *r, const int64_t *start, int64_t number, char *to,
                             stk_error *err)
 {
@@ -196,7 +196,7 @@ static stk_status read_part(const struct library_reader *r, const int64_t *start
     return status;
 }
 
-/* Reads only the chunks that are stored, because the library takes microseconds for each of the others. */
+/* Reads only the chunks that are stored, because the library takes microseconds for each chunk that is not. */
 static stk_status read_stored(const struct library_reader *r, const int64_t *start, char *to, stk_error *err)
 {
     const int64_t bytes = r->base.max_bytes;
@@ -270,7 +270,7 @@ static const stki_reader_ops library_ops = {.format = "hdf5",
                                             .fails_until = library_fails_until,
                                             .destroy = library_destroy};
 
-/* Decides how samples are read, and determines how much of them is stored. */
+/* Determines which elements are stored, and whether only the stored chunks of a sample are read. */
 static stk_status find_stored(struct library_reader *r, stk_error *err)
 {
     const stki_hdf5_dataset *d = r->dataset;
@@ -310,7 +310,7 @@ stk_status stki_hdf5_library_reader(stki_hdf5_dataset *d, const stki_reader_opts
     struct library_reader *r;
     stk_status status = stki_hdf5_dataset_check_sources(d, err);
 
-    if (status == STK_OK && d->filter_missing[0]) /* fails now instead of at the first sample */
+    if (status == STK_OK && d->filter_missing[0]) /* fails now rather than at the first sample */
         status = stki_hdf5_dataset_read(d, NULL, NULL, NULL, 0, err);
     if (status == STK_OK)
         status = stki_hdf5_dataset_check_room(d, err);

@@ -1,6 +1,6 @@
-/* hdf5_shuffle.c: HDF5's shuffle filter, which stores all first bytes of the elements, then all second bytes and so on,
- * and its inverse. It is a transposition of bytes. Elements of 2, 4 and 8 bytes are processed 16 at a time with byte
- * unpack instructions, which every x86-64 processor has (elsewhere with the compiler's vector types). */
+/* hdf5_shuffle.c: HDF5's shuffle filter and its inverse. The filter is a transposition of bytes: it stores the first
+ * bytes of all elements, then all second bytes, and so on. Elements of 2, 4 and 8 bytes are processed 16 at a time with
+ * byte unpack instructions, which every x86-64 processor has, or elsewhere with the compiler's vector types. */
 #include "hdf5_filter.h"
 #include <string.h>
 #if defined(__x86_64__)
@@ -64,7 +64,7 @@ static int64_t eights(unsigned char *out, const unsigned char *in, int64_t count
     int64_t j = 0;
 
     for (; j + 16 <= count; j += 16)
-        for (int half = 0; half < 2; half++) { /* 8 elements each: 8 loads of 8 bytes */
+        for (int half = 0; half < 2; half++) { /* each half is 8 elements: 8 loads of 8 bytes */
             __m128i x[8], ab, cd, ef, gh, low, high;
 
             for (int k = 0; k < 8; k++)

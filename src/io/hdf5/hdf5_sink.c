@@ -1,6 +1,5 @@
-/* hdf5_sink.c: see hdf5_sink.h. A driver of libhdf5 ("virtual file layer"). The driver need only be registered while a
- * file is being opened, because open files hold a reference to it. Bytes that the library reads back come from the file
- * under its temporary name. */
+/* hdf5_sink.c: see hdf5_sink.h. A driver for the virtual file layer of libhdf5. Bytes that the library reads back come
+ * from the file under its temporary name. */
 #include "hdf5_sink.h"
 #include <fcntl.h>
 #include <string.h>

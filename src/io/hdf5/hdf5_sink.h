@@ -1,8 +1,9 @@
-/* hdf5_sink.h: lets libhdf5 write to an output (output.h) instead of a file: every write is checked, and the temporary
- * name, sync and rename are the same as for other writers. Not thread-safe; called between stki_hdf5_enter and leave.
+/* hdf5_sink.h: lets libhdf5 write to an output (output.h) instead of a file, so that every write is checked, and the
+ * temporary name, sync and rename are the same as for other writers. Not thread-safe; called between stki_hdf5_enter
+ * and leave.
  *
- * A failed write is recorded in the sink but not reported to the library, because after a file that it cannot close,
- * libhdf5 1.10 crashes when the process exits. Check the sink after every call. */
+ * A failed write is recorded in the sink but not reported to the library, because libhdf5 1.10 crashes at process exit
+ * if it could not close a file. Check the sink after every call. */
 #ifndef STKI_HDF5_SINK_H
 #define STKI_HDF5_SINK_H
 
@@ -19,7 +20,8 @@ typedef struct stki_hdf5_sink {
     haddr_t allocated;
 } stki_hdf5_sink;
 
-/* Creates an HDF5 file on the sink, which must outlive it. Sets the driver in `access`. Negative: failed. */
+/* Creates an HDF5 file that writes to the sink, which must outlive it. Sets the driver in `access`. Negative:
+ * failed. */
 hid_t stki_hdf5_sink_create(stki_hdf5_sink *sink, hid_t access);
 /* Writes `count` bytes directly to space that the library has allocated at `offset`. */
 stk_status stki_hdf5_sink_write(stki_hdf5_sink *sink, int64_t offset, const void *bytes, int64_t count, stk_error *err);

@@ -1,5 +1,5 @@
-/* hdf5_type.c: see hdf5_type.h. Float types are identified by comparing all their fields with a table: 16 bits may be
- * half, bfloat16 or something else. */
+/* hdf5_type.c: see hdf5_type.h. Float types are identified by comparing all their fields with a table, because a type
+ * of 16 bits may be half, bfloat16 or something else. */
 #include "hdf5_type.h"
 #include "checked.h"
 #include "error.h"
@@ -25,7 +25,7 @@ static const struct float_row {
 stk_dtype stki_hdf5_float_dtype(const stki_hdf5_float *about)
 {
     for (size_t i = 0; i < sizeof floats / sizeof floats[0]; i++)
-        if (!memcmp(about, &floats[i].is, sizeof *about)) /* six members of one size, so there is no padding */
+        if (!memcmp(about, &floats[i].is, sizeof *about)) /* all members have the same size, so there is no padding */
             return floats[i].dtype;
     return STK_DTYPE_NONE;
 }
@@ -79,7 +79,7 @@ static void read_whole(hid_t type, stki_hdf5_type *out)
         out->dtype = stki_hdf5_whole_dtype((int64_t)size, sign == H5T_SGN_2);
 }
 
-/* Reads bits as unsigned integers, like h5py. The library converts bitfields only to bitfields. */
+/* Treats bitfields as unsigned integers, as h5py does. The library converts bitfields only to bitfields. */
 static void read_bits(hid_t type, stki_hdf5_type *out)
 {
     const size_t size = H5Tget_size(type);
@@ -118,7 +118,7 @@ static void read_enum(hid_t type, stki_hdf5_type *out)
         out->dtype = STK_BOOL;
 }
 
-/* The dtype of a float member with this name and offset; NONE: no such member. */
+/* Returns the dtype of a float member with this name and offset; STK_DTYPE_NONE: there is no such member. */
 static stk_dtype part_dtype(hid_t type, unsigned member, const char *name, size_t offset, bool *swapped)
 {
     char *text = H5Tget_member_name(type, member);
@@ -202,7 +202,7 @@ static void read_simple(hid_t type, H5T_class_t class, stki_hdf5_type *out)
     }
 }
 
-/* Nested array types are rejected. */
+/* Reads an array type. Nested array types are rejected. */
 static stk_status read_array(hid_t type, const char *path, const char *name, stki_hdf5_type *out, stk_error *err)
 {
     hsize_t dims[H5S_MAX_RANK];
@@ -240,7 +240,7 @@ static void read_string(hid_t type, stki_hdf5_type *out)
                                                  : STKI_HDF5_TERMINATED;
 }
 
-/* Variable-length lists of numbers that the library can convert to native types. */
+/* Reads a type of variable-length lists of numbers that the library can convert to native types. */
 static void read_vlen(hid_t type, stki_hdf5_type *out)
 {
     hid_t base = H5Tget_super(type);
@@ -301,7 +301,7 @@ static hid_t native(stk_dtype dtype)
     }
 }
 
-/* The memory type of one item, little-endian. */
+/* Returns the memory type of one item, which is little-endian. */
 static hid_t item_in_memory(hid_t type, stk_dtype dtype)
 {
     hid_t copy;
@@ -314,7 +314,7 @@ static hid_t item_in_memory(hid_t type, stk_dtype dtype)
     return copy;
 }
 
-/* The memory type of lists or arrays, depending on `about`. */
+/* Returns the memory type of lists or arrays, depending on `about`. */
 static hid_t items_in_memory(hid_t type, const stki_hdf5_type *about)
 {
     hsize_t dims[STK_MAX_DIMS];

@@ -5,10 +5,10 @@
 #include "hdf5_library.h"
 #include <stoker/tensor.h>
 
-/* Elements of varying length. */
+/* Whether and how elements vary in length. */
 enum stki_hdf5_varying {
     STKI_HDF5_SAME,
-    STKI_HDF5_FIXED,  /* fixed-size strings: bytes */
+    STKI_HDF5_FIXED,  /* fixed-size strings, as bytes */
     STKI_HDF5_STRING, /* char * */
     STKI_HDF5_VLEN    /* hvl_t */
 };
@@ -20,27 +20,28 @@ typedef struct stki_hdf5_type {
     bool raw;                       /* the file's bytes are the elements; false: the library has to convert them */
     enum stki_hdf5_varying varying; /* `dtype` is the dtype of the items, u8 for strings */
     enum stki_hdf5_padding padding; /* padding of FIXED */
-    int inner_ndim;                 /* an array type: its axes follow those of the data set */
+    int inner_ndim;                 /* number of axes of an array type, which follow those of the data set */
     int64_t inner[STK_MAX_DIMS];
-    int64_t bytes; /* of one element of the data set, including the inner axes */
+    int64_t bytes; /* size of one element of the data set, including the inner axes */
 } stki_hdf5_type;
 
-/* The description of a float type without padding: bit positions from the lowest bit. STK_DTYPE_NONE: there is no such
- * dtype. */
+/* Describes a float type without padding: bit positions count from the lowest bit. stki_hdf5_float_dtype returns
+ * STK_DTYPE_NONE if there is no such dtype. */
 typedef struct stki_hdf5_float {
     int64_t size, sign, exponent_at, exponent_bits, mantissa_bits, bias;
 } stki_hdf5_float;
 stk_dtype stki_hdf5_float_dtype(const stki_hdf5_float *about);
 stk_dtype stki_hdf5_whole_dtype(int64_t size, bool is_signed);
 
-/* STK_E_UNSUPPORTED: there is no such dtype; the message names the class of the type. */
+/* Describes a type. STK_E_UNSUPPORTED: there is no such dtype; the message names the class of the type. */
 stk_status stki_hdf5_type_read(hid_t type, const char *path, const char *name, stki_hdf5_type *out, stk_error *err);
-/* The memory type for H5Dread: the file's type if that is raw, so that nothing is converted. Returns an id to close;
- * negative: failed. */
+/* Returns the memory type for H5Dread: the file's type if that is raw, so that nothing is converted. The caller closes
+ * the ID; negative: failure. */
 hid_t stki_hdf5_type_in_memory(hid_t type, const stki_hdf5_type *about);
 /* The same for a field of a compound type, which is always read in native byte order. */
 hid_t stki_hdf5_type_of_field(hid_t type, const stki_hdf5_type *about);
-/* The file type for a dtype: little-endian, bool as h5py's enum, complex numbers as {r, i}. Returns an id to close. */
+/* Returns the file type for a dtype: little-endian, bool as h5py's enum, complex numbers as {r, i}. The caller closes
+ * the ID; negative: failure. */
 hid_t stki_hdf5_type_make(stk_dtype dtype);
 
 #endif

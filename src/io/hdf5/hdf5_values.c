@@ -1,13 +1,13 @@
-/* hdf5_values.c: one-dimensional data sets whose elements vary in length: fixed and variable-length strings, and
- * variable-length lists of numbers. A sample is one element, read through the library under its lock. The maximum
- * length of fixed strings is given by their type; for others, all elements are read once at open. */
+/* hdf5_values.c: reads one-dimensional data sets whose elements vary in length: fixed and variable-length strings, and
+ * variable-length lists of numbers. A sample is one element, read through the library under its lock. The type of fixed
+ * strings states their maximum length. For other types, all elements are read once at open to determine it. */
 #include "allocate.h"
 #include "error.h"
 #include "hdf5_reader.h"
 #include <inttypes.h>
 #include <string.h>
 
-enum { AT_ONCE = 256 /* elements per read */ };
+enum { AT_ONCE = 256 /* number of elements per read */ };
 
 struct values {
     stki_reader base; /* first member */
@@ -15,7 +15,7 @@ struct values {
     stki_hdf5_samples samples;
     stki_hdf5_written written;
     stki_counter broken; /* 1 + the number of the last chunk that could not be decoded */
-    int64_t max_bytes;   /* from the option; 0: none */
+    int64_t max_bytes;   /* limit set by the option; 0: none */
 };
 
 static const struct values *values_of(const stki_reader *base)
@@ -39,8 +39,8 @@ static int64_t element_room(const stki_hdf5_dataset *d)
     return d->type.varying == STKI_HDF5_FIXED ? d->type.bytes : (int64_t)sizeof(hvl_t);
 }
 
-/* Bytes that the library may have to read for `count` elements: a chunk that does not fit in its cache is read again
- * for each. */
+/* Returns the number of bytes that the library may have to read for `count` elements, which is at least a whole
+ * chunk. */
 static int64_t touched_bytes(const stki_hdf5_dataset *d, int64_t count)
 {
     const int64_t chunk = d->layout == STKI_HDF5_CHUNKED ? d->grid.chunk_bytes : 0;
@@ -53,8 +53,8 @@ static void note(const stki_hdf5_dataset *d, int64_t bytes)
     stki_apart_note(d->path, d->name, "reading elements", bytes);
 }
 
-/* Reads elements [start, start + count) in the library's form: strings of `bytes` each, or pointers. *chunk: set if
- * their chunk cannot be decoded. Called between enter and leave. */
+/* Reads elements [start, start + count) in the library's form: fixed strings or pointers. Sets *chunk if their chunk
+ * cannot be decoded. Called between enter and leave. */
 static stk_status read_elements(const stki_hdf5_dataset *d, int64_t start, int64_t count, void *to, hid_t *memory,
                                 bool *chunk, stk_error *err)
 {
@@ -101,7 +101,7 @@ static const void *element(const stki_hdf5_dataset *d, const void *elements, int
     }
 }
 
-/* Reads one element into the scratch; NULL: only its size. */
+/* Reads one element into the scratch memory, or only its size if `scratch` is NULL. */
 static stk_status read_one(const struct values *v, int64_t index, stki_scratch *scratch, int64_t *bytes, stk_error *err)
 {
     const stki_hdf5_dataset *d = v->dataset;
@@ -193,8 +193,8 @@ static int64_t values_filled_until(const stki_reader *base, int64_t index)
     return stki_hdf5_filled_until(&values_of(base)->samples, &values_of(base)->written, index);
 }
 
-/* If the chunk of the sample could not be decoded, the following samples in it fail too. Other failures concern one
- * element. */
+/* If the chunk of the sample could not be decoded, the following samples in the chunk fail too. Other failures affect a
+ * single element. */
 static int64_t values_fails_until(const stki_reader *base, int64_t index)
 {
     const struct values *v = values_of(base);
@@ -214,8 +214,8 @@ static const stki_reader_ops ops = {.format = "hdf5",
 
 /* ---- opening ---- */
 
-/* Finds the size of the longest element. Those that were never written are equal, so one of them is read. Unreadable
- * ones are skipped here and fail when they are read. */
+/* Finds the size of the longest element. Elements that were never written are all equal, so only one of them is read.
+ * Unreadable elements are skipped here and fail when they are read as samples. */
 static stk_status find_longest(const stki_hdf5_dataset *d, const stki_hdf5_written *written, int64_t *longest,
                                stk_error *err)
 {
@@ -258,7 +258,7 @@ static stk_status find_longest(const stki_hdf5_dataset *d, const stki_hdf5_writt
         note(d, all);
         free_elements(d, memory, some);
         stki_hdf5_leave(&guard);
-        if (chunk && d->layout == STKI_HDF5_CHUNKED) { /* it may have any number of elements */
+        if (chunk && d->layout == STKI_HDF5_CHUNKED) { /* skip the rest of the chunk */
             const int64_t rest = d->grid.chunk[0] - at % d->grid.chunk[0];
 
             count = rest > count ? (rest < elements - at ? rest : elements - at) : count;

@@ -1,10 +1,10 @@
-/* hdf5_writer.c: writes HDF5 files, one data set after the other (writer.h). The library creates the file and all
- * metadata; elements are written without it.
+/* hdf5_writer.c: writes HDF5 files, one data set at a time (writer.h). The library creates the file and all metadata;
+ * elements are written without it.
  *
- * Contiguous data is allocated by the library at creation and then written directly to its place in the file, a
- * multiple of 4096. Chunks are shuffled and deflated by a thread pool (hdf5_pack.h) and passed to the library in their
- * stored form (H5Dwrite_chunk). An array of unknown length grows by chunks to exactly the number of rows, so the
- * library never has to unpack a chunk.
+ * The library allocates contiguous data when the data set is created, at a multiple of 4096; elements are then written
+ * directly to that part of the file. Chunks are shuffled and deflated by a thread pool (hdf5_pack.h) and passed to the
+ * library in their stored form (H5Dwrite_chunk). An array of unknown length grows chunk by chunk to exactly the number
+ * of rows, so the library never has to decode a chunk.
  *
  * The library writes to an output (hdf5_sink.h), which has a temporary name until it is complete. */
 #include "allocate.h"
@@ -29,18 +29,18 @@ struct hdf5_writer {
     /* the array being written */
     hid_t dataset;
     char *name;
-    int ndim;                    /* axes, including the first; 0: a scalar */
-    hsize_t shape[STK_MAX_DIMS]; /* shape[0]: rows so far if the array grows */
+    int ndim;                    /* number of axes, including the first; 0: a scalar */
+    hsize_t shape[STK_MAX_DIMS]; /* shape[0]: number of rows so far if the array grows */
     hsize_t chunk[STK_MAX_DIMS];
-    int64_t rows, expected; /* rows appended; rows expected, -1: unknown */
+    int64_t rows, expected; /* number of rows appended; number of rows expected, -1: unknown */
     int64_t row_bytes, item_bytes, offset, chunk_bytes;
     bool chunked, deflated;
-    int64_t in_room; /* rows in the current chunk */
+    int64_t in_room; /* number of rows in the current chunk */
     int64_t written_chunks;
     char *room;               /* memory of the current chunk */
     stki_hdf5_packer *packer; /* compressed chunks */
     char *plain;              /* uncompressed: the chunk's memory; contiguous: HELD_BYTES to collect short appends */
-    int64_t plain_bytes, held, placed; /* contiguous: bytes pending in `plain`, and bytes in the file before them */
+    int64_t plain_bytes, held, placed; /* contiguous: number of bytes pending in `plain`, and number already written */
 };
 
 static struct hdf5_writer *writer_of(stki_writer *base)
@@ -53,7 +53,7 @@ static const char *path_of(const struct hdf5_writer *w)
     return stki_output_path(w->sink.output);
 }
 
-/* Called after calls of the library: checks for failed writes that the library did not report. */
+/* Checks for failed writes, which the library does not report. Called after calls of the library. */
 static stk_status check_sink(const struct hdf5_writer *w, stk_status status, stk_error *err)
 {
     if (w->sink.status == STK_OK)
@@ -84,7 +84,7 @@ static stk_status check_usable(const struct hdf5_writer *w, bool in_array, stk_e
     return STK_OK;
 }
 
-/* ---- begin an array ---- */
+/* ---- starting an array ---- */
 
 /* Chooses chunks of about half a megabyte, unless the options give the number of rows. */
 static int64_t choose_chunk_rows(const struct hdf5_writer *w)
@@ -138,7 +138,7 @@ static stk_status measure(struct hdf5_writer *w, stk_dtype dtype, int row_ndim, 
                                 "%s: invalid shape of a row", w->name);
     }
     w->shape[0] = rows > 0 ? (hsize_t)rows : 0;
-    /* Empty rows need no chunks, but only chunked data can grow. */
+    /* Rows without elements need no chunks, but only chunked data can grow. */
     w->chunked = row_ndim >= 0 && (rows < 0 || (w->row_bytes > 0 && (w->opts.level > 0 || w->base.chunk_rows > 0)));
     w->deflated = w->chunked && w->opts.level > 0 && w->row_bytes > 0;
     return w->chunked ? choose_chunks(w, err) : STK_OK;
@@ -166,7 +166,7 @@ static hid_t make_dataset(const struct hdf5_writer *w, stk_dtype dtype)
         largest[0] = H5S_UNLIMITED;
     space = w->ndim == 0 ? H5Screate(H5S_SCALAR) : H5Screate_simple(w->ndim, w->shape, largest);
     if (type >= 0 && plist >= 0 && links >= 0 && space >= 0 && set_storage(w, plist) &&
-        H5Pset_obj_track_times(plist, 0) >= 0 && /* so that the same arrays give the same file */
+        H5Pset_obj_track_times(plist, 0) >= 0 && /* no times are stored, so that the same arrays give the same file */
         H5Pset_create_intermediate_group(links, 1) >= 0)
         dataset = H5Dcreate2(w->file, w->name, type, space, links, plist, H5P_DEFAULT);
     if (type >= 0)

@@ -34,7 +34,7 @@ void stki_hdf5_written_end(stki_hdf5_written *w)
         return;
     qsort(w->runs, (size_t)count, sizeof *w->runs, by_first);
     w->count = 1;
-    for (int64_t i = 1; i < count; i++) /* joins runs in place, so nothing is allocated */
+    for (int64_t i = 1; i < count; i++) /* merges runs in place, without allocating memory */
         (void)stki_hdf5_written_add(w, w->runs[i].first, w->runs[i].last, NULL);
 }
 

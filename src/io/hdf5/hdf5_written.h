@@ -1,5 +1,5 @@
-/* hdf5_written.h: which elements along the axis of the samples were written to the file. All others are fill values;
- * even a small file can declare any number of them. */
+/* hdf5_written.h: which elements along the axis of the samples were written to the file. All other elements are fill
+ * values, of which even a small file can declare any number. */
 #ifndef STKI_HDF5_WRITTEN_H
 #define STKI_HDF5_WRITTEN_H
 
@@ -22,12 +22,12 @@ stk_status stki_hdf5_written_of(const stki_hdf5_table *table, const stki_hdf5_gr
 stk_status stki_hdf5_written_add(stki_hdf5_written *written, int64_t first, int64_t last, stk_error *err);
 void stki_hdf5_written_end(stki_hdf5_written *written);
 void stki_hdf5_written_fini(stki_hdf5_written *written);
-/* Memory of the runs. */
+/* Size of the runs in bytes. */
 static inline int64_t stki_hdf5_written_bytes(const stki_hdf5_written *written)
 {
     return written->capacity * (int64_t)sizeof *written->runs;
 }
-/* The first element at or after `from` that was written; INT64_MAX: none. */
+/* Returns the first element at or after `from` that was written; INT64_MAX: there is none. */
 int64_t stki_hdf5_written_from(const stki_hdf5_written *written, int64_t from);
 
 #endif

@@ -1,5 +1,5 @@
 /* decode.c: detects the kind of an image and calls its decoder, jpeg_decode.c or png_decode.c. Both return pixels as
- * stored; image_plan.c determines which pixels, and how they are viewed upright. */
+ * stored. image_plan.c determines which pixels are decoded, and how they are viewed upright. */
 #include "decode.h"
 #include "allocate.h"
 #include "checked.h"
@@ -19,7 +19,7 @@
 
 enum {
     ALIGNMENT = 64,
-    SMOOTHING = 3 * 8 /* in pixels: a progressive image with missing scans is smoothed over two blocks */
+    SMOOTHING = 3 * 8 /* in pixels; a progressive image with missing scans is smoothed over two blocks */
 };
 
 struct room {
@@ -29,7 +29,7 @@ struct room {
 
 struct stki_decoder {
     struct room encoded; /* memory that stki_decoder_room returns */
-    struct room cut;     /* a smaller file cut from the encoded one */
+    struct room cut;     /* a smaller file that is cut from the encoded one */
     struct room rows;    /* additional memory of a decoder */
     struct room turned;  /* an image before it is rotated upright */
     bool warned;
@@ -150,7 +150,7 @@ static stk_status info_of_png(const void *bytes, int64_t count, stki_image_info 
     return STK_OK;
 }
 
-/* For masks of class numbers: rejects images whose values are anything else. */
+/* For masks of class numbers: rejects images whose values cannot be class numbers. */
 static stk_status check_index(const void *bytes, int64_t count, enum stki_image_kind kind, stk_error *err)
 {
     stki_png_header header;
@@ -170,8 +170,8 @@ static stk_status check_index(const void *bytes, int64_t count, enum stki_image_
                         "source.color: index");
 }
 
-/* Implements source.depth: 16, which rejects samples of fewer bits: they would have to be scaled, and a field has only
- * one scale. */
+/* Implements source.depth: 16. Samples of fewer bits are rejected, because they would have to be scaled, and a field
+ * has only one scale. */
 static stk_status check_deep(const void *bytes, int64_t count, enum stki_image_kind kind, const stki_decode_opts *opts,
                              stk_error *err)
 {
@@ -253,8 +253,8 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Replaces the file by one that has only the restart intervals that the part needs, and adjusts `how`. The cut file
- * also has the lines above and below the part, which upsampling needs; the part already includes the neighboring
+/* Replaces the file with one that contains only the restart intervals that the part needs, and adjusts `how`. The new
+ * file also contains the rows above and below the part that upsampling needs; the part already includes the neighboring
  * columns. */
 static stk_status cut_jpeg(stki_decoder *decoder, const void **bytes, int64_t *count, int64_t margin,
                            stki_jpeg_how *how, stk_error *err)

@@ -1,6 +1,6 @@
 /* exif.c: EXIF data is a TIFF file without pixels: two letters for the byte order, 42, and the offset of a list of
- * 12-byte entries (tag, type, count, value). Only the first list is read. As in other programs, an unreadable
- * orientation is ignored. */
+ * 12-byte entries (tag, type, count, value). Only the first list is read. An unreadable orientation is ignored, as in
+ * other programs. */
 #include "exif.h"
 #include "checked.h"
 #include <string.h>

@@ -26,7 +26,7 @@ struct encoded {
     stki_reader base; /* first member */
     stki_reader *inner;
     stki_decode_opts decode;
-    stki_counter *sizes; /* height << 32 | width; 0: not known yet */
+    stki_counter *sizes; /* height << 32 | width of each image; 0: not known yet */
 };
 
 static const struct encoded *encoded_of(const stki_reader *base)

@@ -41,7 +41,7 @@ static void file_destroy(stki_container *base)
 static const stki_container_ops jpeg_ops = {.format = "jpeg", .reader = file_reader, .destroy = file_destroy};
 static const stki_container_ops png_ops = {.format = "png", .reader = file_reader, .destroy = file_destroy};
 
-/* Reads the header of an image of this kind. */
+/* Reads the header of the image, which must be of this kind. */
 static stk_status info_of(const stki_file *file, const void *bytes, enum stki_image_kind kind,
                           const stki_decode_opts *opts, stki_image_info *out, stk_error *err)
 {

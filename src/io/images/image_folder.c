@@ -60,7 +60,7 @@ static stk_status folder_reader(const stki_container *base, int64_t member, cons
     return status;
 }
 
-/* Opens files listed in a config. They have a common shape if all readable images do. */
+/* Opens files that are listed in a config. They have a common shape if all readable images have the same shape. */
 static stk_status files_reader(const stki_container *base, int64_t member, const stki_reader_opts *opts,
                                stki_reader **out, stk_error *err)
 {
@@ -225,7 +225,7 @@ static stk_status add_labels(struct folder *folder, stk_error *err)
     return stki_member_set_strides(member, &stride, err);
 }
 
-/* Checks only the first image. */
+/* Warns if decoding would discard bits of samples. Checks only the first image. */
 static void warn_of_cut(struct folder *folder, const stki_decode_opts *decode)
 {
     char path[4096];

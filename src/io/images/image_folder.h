@@ -4,17 +4,19 @@
 
 #include "container.h"
 
-/* A folder or a list of files: "image", "label" (if there are labels) and "path". */
+/* Open a folder or a list of files with the members "image", "label" (if there are labels) and "path". */
 stk_status stki_image_folder_container(const char *path, const stki_reader_opts *opts, stki_container **out,
                                        stk_error *err);
-/* Adds the names of a folder's class folders, in order, and reads nothing else. */
+/* Adds the names of a folder's class folders, in order. Nothing else is read. */
 stk_status stki_image_folder_classes(const char *path, stki_classes *out, stk_error *err);
 stk_status stki_image_list_container(const char *path, const stki_reader_opts *opts, stki_container **out,
                                      stk_error *err);
-/* Files whose names have image extensions, one sample each, in this order: "image" and "path". */
+/* Opens files whose names have image extensions, in this order and one sample each, with the members "image" and
+ * "path". */
 stk_status stki_image_files_container(char *const *paths, int64_t count, const stki_reader_opts *opts,
                                       stki_container **out, stk_error *err);
-/* One JPEG or PNG file: "image", with one sample. The message of STK_E_UNSUPPORTED says what the file is instead. */
+/* Open one JPEG or PNG file with the member "image", which has one sample. The message of STK_E_UNSUPPORTED says what
+ * the file is instead. */
 stk_status stki_jpeg_container(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err);
 stk_status stki_png_container(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err);
 

@@ -5,7 +5,7 @@
 #include "foreign_file.h"
 #include <string.h>
 
-/* Whether the bytes are a prefix of `magic`, or start with it. */
+/* Whether the bytes start with `magic` or are a prefix of it. */
 static bool begins(const char *bytes, int64_t count, const char *magic, int64_t length)
 {
     return !memcmp(bytes, magic, (size_t)(count < length ? count : length));

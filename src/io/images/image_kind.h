@@ -6,8 +6,8 @@
 
 enum stki_image_kind { STKI_KIND_JPEG, STKI_KIND_PNG, STKI_KIND_OTHER };
 
-/* `what`: "a PNG image", "a gzip file", "an empty file", "an unknown kind of file"; static. A prefix of the magic of a
- * JPEG or PNG image is recognized as one. */
+/* `what`: static text such as "a PNG image", "a gzip file", "an empty file" or "an unknown kind of file". A prefix of
+ * the magic bytes of a JPEG or PNG image is recognized as such an image. */
 enum stki_image_kind stki_image_kind_of(const void *bytes, int64_t count, const char **what);
 
 #endif

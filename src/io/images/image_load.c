@@ -1,5 +1,6 @@
-/* image_load.c: open, fstat, read, close. For files of about 100 KB, reading is cheaper than mapping (page faults, and
- * munmap interrupts all threads), and a truncated file is an error instead of a signal. */
+/* image_load.c: reads an image file with open, fstat, pread and close. For files of about 100 KB, reading is cheaper
+ * than mapping, which causes page faults and whose munmap interrupts all threads. Besides, a truncated file is then an
+ * error instead of a signal. */
 #include "image_load.h"
 #include "allocate.h"
 #include "descriptor.h"
@@ -72,7 +73,7 @@ static stk_status read_source(const struct source *source, void *to, int64_t byt
 
         if (n < 0 && errno != EINTR)
             return fail_errno(source, errno, "cannot read");
-        if (n == 0) /* truncated since the fstat */
+        if (n == 0) /* the file was truncated after the fstat */
             return fail(source, STK_E_TRUNCATED, STKI_TEXT("%" PRId64, got), STKI_TEXT("%" PRId64 " bytes", bytes),
                         "the file is truncated");
         got += n > 0 ? n : 0;
@@ -118,7 +119,7 @@ static stk_status shape_of(const struct source *source, const void *bytes, int64
     return stki_fail_place(source->err, status, source->path, source->record, NULL);
 }
 
-/* Reads the whole file, because thumbnails and profiles can precede the size. */
+/* Reads the whole file, because thumbnails and profiles can precede the image size. */
 static stk_status shape_from_all(const struct source *source, const stki_decode_opts *opts, int64_t shape[3])
 {
     void *all = stki_zalloc(source->size);

@@ -50,7 +50,7 @@ static const stki_option jpeg_rows[] = {
 };
 static const stki_option_table jpeg_table = STKI_SOURCE_TABLE("JPEG", jpeg_rows);
 
-/* Rejects options about pixels if images are not decoded. */
+/* Rejects options that affect pixels if images are not decoded. */
 static stk_status check_image(const stki_node *map, void *values, stk_error *err)
 {
     const image_options *image = values;

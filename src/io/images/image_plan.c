@@ -1,14 +1,15 @@
-/* image_plan.c: computes which pixels of the stored image to decode for a box of the upright image, and where they are
- * in the result. Columns next to the box are decoded if upsampling needs them, but are not part of the result. */
+/* image_plan.c: computes which pixels of the stored image to decode for a box of the upright image, and where these
+ * pixels are in the result. Columns next to the box are decoded if upsampling needs them, but are not part of the
+ * result. */
 #include "checked.h"
 #include "decode.h"
 #include "error.h"
 #include "exif.h"
 #include <inttypes.h>
 
-enum { NARROW = 5 }; /* in pixels; libjpeg does not smooth rows of one or two chroma samples */
+enum { NARROW = 5 }; /* in pixels; libjpeg does not smooth rows of only one or two chroma samples */
 
-struct range { /* of rows or columns */
+struct range { /* range of rows or columns */
     int64_t first, count;
 };
 
@@ -26,7 +27,7 @@ static stki_turn turn_of(const stki_image_info *info, const stki_decode_opts *op
     return stki_exif_turn(opts->upright ? info->orientation : 1);
 }
 
-/* Converts a box of the upright image to the stored one. */
+/* Converts a box of the upright image to the corresponding box of the stored image. */
 static struct box to_stored(struct box box, stki_turn turn, int64_t height, int64_t width)
 {
     struct box stored = turn.swap ? (struct box){box.columns, box.rows} : box;
@@ -53,7 +54,7 @@ static int64_t scaled_up(int64_t size, int64_t scale)
     return (size + scale - 1) / scale;
 }
 
-/* The pixels of the scaled image that cover `range` of `size` pixels, plus `more` on either side. */
+/* Returns the pixels of the scaled image that cover `range` of `size` pixels, plus `more` on either side. */
 static struct range range_scaled(struct range range, int64_t scale, int64_t more, int64_t size)
 {
     int64_t first = range.first / scale - more, end = scaled_up(range.first + range.count, scale) + more;
@@ -71,7 +72,7 @@ static struct box box_scaled(struct box box, int64_t scale, stki_turn turn, cons
                         range_scaled(box.columns, scale, scale > 1 && turn.flip_columns, info->stored_width)};
 }
 
-/* The largest reduction that keeps enough pixels of the box. */
+/* Returns the largest scale that keeps enough pixels of the box. */
 static int64_t scale_of(const stki_image_info *info, const stki_decode_opts *opts, const struct box *box,
                         const stki_image_part *part)
 {
@@ -93,7 +94,7 @@ static struct range columns_decoded(struct range wanted, int64_t margin, int64_t
     first -= first % step;
     last = last < first + step ? first + step : last; /* narrower images are upsampled differently */
     last = last < width ? last : width;
-    if (margin > 0 && last - first < NARROW && first >= step) /* likewise at the right edge */
+    if (margin > 0 && last - first < NARROW && first >= step) /* the same applies at the right edge */
         first -= step;
     return (struct range){first, last - first};
 }
@@ -111,8 +112,8 @@ static stk_status check_part(const stki_image_info *info, const stki_image_part 
                         "the part extends beyond the image");
 }
 
-/* Sets offset and strides of the result: the buffer has the `decoded` columns, and the result is `kept` of the stored
- * image. */
+/* Sets the offset and strides of the result, which is the box `kept` of the stored image; the buffer contains the
+ * columns `decoded`. */
 static void set_place(stki_image_pixels *out, struct box kept, struct range decoded, stki_turn turn)
 {
     int64_t row = decoded.count * out->channels, column = out->channels;

@@ -66,7 +66,8 @@ static stk_status images_shape(const stki_reader *base, int64_t index, int64_t *
     return status;
 }
 
-/* If all images have the same shape, rows are made without checking the shape of each sample, so it is checked here. */
+/* If all images have the same shape, batch rows are created without checking the shape of each sample, so it is checked
+ * here. */
 static stk_status check_shape(const stki_reader *base, const char *path, int64_t index, const stk_tensor *image,
                               stk_error *err)
 {
@@ -148,7 +149,8 @@ static stk_status bytes_read(const stki_reader *base, int64_t index, const stki_
     return STK_OK;
 }
 
-/* Returns the size of the largest file. Files whose size is unknown fail when they are read. */
+/* Returns the size of the largest file. Files whose size cannot be determined are skipped; they fail when they are
+ * read. */
 static int64_t largest_file(const stki_reader *base)
 {
     int64_t largest = 0, size;
@@ -159,7 +161,7 @@ static int64_t largest_file(const stki_reader *base)
     return largest;
 }
 
-/* ---- both ---- */
+/* ---- decoded or not ---- */
 
 static bool images_path(const stki_reader *base, int64_t index, char *buffer, int64_t size)
 {
@@ -244,7 +246,7 @@ static void describe_images(stki_reader *base, const stki_decode_opts *decode)
     base->max_bytes = decode->max_bytes > 0 ? decode->max_bytes : STKI_IMAGE_MOST_BYTES;
 }
 
-/* Sets an estimate of an image's size: that of the first readable one. */
+/* Estimates the size of an image: that of the first readable image. */
 static void estimate(stki_reader *base)
 {
     int64_t shape[3];

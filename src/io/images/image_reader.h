@@ -10,10 +10,10 @@
  * of varying length, with any content. */
 stk_status stki_image_reader_open(const stki_container *container, const stki_image_set *set,
                                   const stki_decode_opts *decode, stki_reader **out, stk_error *err);
-/* Checks all images: if the readable ones have a common shape, it becomes the reader's. Fails with the error of the
- * first image if none can be read. Call before the reader is used. */
+/* Checks all images: if all readable images have the same shape, it becomes the shape of the reader. Fails with the
+ * error of the first image if none can be read. Call before the reader is used. */
 stk_status stki_image_reader_settle(stki_reader *reader, stk_error *err);
-/* The paths relative to the set's root as samples, u8 of varying length. */
+/* Creates a reader whose samples are the paths relative to the set's root, as u8 of varying length. */
 stk_status stki_image_path_reader_open(const stki_container *container, const stki_image_set *set, stki_reader **out,
                                        stk_error *err);
 

@@ -1,5 +1,5 @@
 /* image_sample.c: decodes an image into a sample in the worker's scratch memory, limited to the requested part. An
- * image that has to be rotated upright is decoded to a second buffer and copied once. */
+ * image that has to be rotated upright is decoded into a second buffer and copied once. */
 #include "decode.h"
 #include "error.h"
 #include "tensor_internal.h"

@@ -1,6 +1,6 @@
-/* image_scan.c: finds the image files of a folder tree. Folders are visited in the order of their paths using a stack,
- * which yields nearly sorted names; these are sorted again if necessary. The order does not depend on readdir. A folder
- * that is its own ancestor (through a link) is skipped. */
+/* image_scan.c: finds the image files of a folder tree. Folders are visited in the order of their paths with a stack.
+ * This yields nearly sorted names, which are then sorted if necessary, so the order does not depend on readdir. A
+ * folder that is its own ancestor (through a link) is skipped. */
 #include "allocate.h"
 #include "error.h"
 #include "grow.h"
@@ -18,7 +18,7 @@
 enum { MOST_DEPTH = 64, MOST_FOLDERS = 1 << 22 };
 
 struct folder {
-    char *path;            /* relative to the root, with a / at the end; "" for the root */
+    char *path;            /* relative to the root, with a trailing slash; "" for the root */
     int64_t parent, klass; /* -1: none */
     int depth;
     dev_t device;
@@ -74,7 +74,7 @@ static int by_path(const void *a, const void *b)
     return strcmp(((const struct folder *)a)->path, ((const struct folder *)b)->path);
 }
 
-/* Pushes folders [first, count), the first one on top. */
+/* Pushes folders [first, count), with the first one on top. */
 static stk_status push_folders(struct scan *scan, int64_t first)
 {
     stk_status status = stki_grow(&scan->stack, &scan->stack_room, scan->waiting + scan->count - first,
@@ -127,8 +127,8 @@ static stk_status take_entry(struct scan *scan, int64_t number, int fd, const st
         scan->set->broken += kind != DT_REG;
         return STK_OK;
     }
-    /* The entry is added even if it is not a file: a dangling link is an error when it is read, instead of being
-     * skipped silently. */
+    /* The entry is added even if it is not a file, so that a dangling link is an error when it is read rather than
+     * silently skipped. */
     return stki_image_set_add(scan->set, scan->folders[number].path, name, scan->folders[number].klass, scan->err);
 }
 
@@ -235,8 +235,8 @@ static stk_status sort_names(stki_image_set *set, int64_t first, stk_error *err)
 
 /* ---- classes ---- */
 
-/* Makes classes of the subfolders of the root (all folders but the first at this point), numbered by name, without the
- * slash. */
+/* Makes a class of each subfolder of the root, numbered in the order of their names. At this point, these are all
+ * folders except the first; the trailing slash is not part of the name. */
 static stk_status make_classes(struct scan *scan)
 {
     stki_classes *classes = &scan->set->classes;
@@ -282,7 +282,7 @@ static stk_status count_empty_classes(stki_image_set *set, stk_error *err)
     return STK_OK;
 }
 
-/* Uses only the images in class folders if there are any; otherwise the folder is flat. */
+/* Keeps only the images in class folders if there are any; otherwise the folder is flat, without labels. */
 static stk_status settle_classes(stki_image_set *set, stk_error *err)
 {
     int64_t kept = 0;

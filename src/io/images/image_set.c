@@ -1,5 +1,5 @@
 /* image_set.c: names and labels of image files, with only a few bytes of overhead per name, so that millions of files
- * fit. */
+ * fit in memory. */
 #include "image_set.h"
 #include "allocate.h"
 #include "error.h"

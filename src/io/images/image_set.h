@@ -1,4 +1,4 @@
-/* image_set.h: the image files of a folder or of a list: their names in order, each with a label. Immutable once
+/* image_set.h: the image files of a folder or a list: their names in order, optionally with labels. Immutable once
  * complete; thread-safe. */
 #ifndef STKI_IMAGE_SET_H
 #define STKI_IMAGE_SET_H
@@ -15,17 +15,18 @@ typedef struct stki_image_set {
     int64_t *labels;       /* NULL: no labels; owned */
     int64_t count, room;
     stki_classes classes; /* names of the labels; empty: labels are only numbers */
-    /* Of a list: line and text of the first label that is not a number, if any. */
+    /* For a list: line and text of the first label that is not a number, if any. */
     int64_t name_line;
     char *name_found; /* owned */
     /* Numbers of skipped entries. */
     int64_t hidden, others, broken, outside, loops, empty_classes;
 } stki_image_set;
 
-/* Scans class folders (labels: their bytewise order; files beside them are `outside`) or, if no folder contains an
- * image, one flat folder without labels. Sorted by path, bytewise. Hidden names and extensions other than .jpg, .jpeg
- * and .png (any case) are skipped and counted; links are followed, except to an ancestor. Entries with the name of an
- * image that are not readable files (a dangling link, a pipe) are included, and fail when they are read. */
+/* Scans class folders or, if no subfolder contains an image, one flat folder without labels. Classes are numbered in
+ * the bytewise order of their names; files next to the class folders are counted as `outside`. Images are sorted
+ * bytewise by path. Hidden names and extensions other than .jpg, .jpeg and .png (in any case) are skipped and counted.
+ * Links are followed, except to an ancestor. An entry with the name of an image that is not a readable file (a dangling
+ * link, a pipe) is included and fails when it is read. */
 stk_status stki_image_set_scan(const char *folder, stki_image_set *out, stk_error *err);
 /* Reads lines of "PATH" or "PATH<TAB or space>LABEL", in that order; paths are relative to the list's folder. If a
  * label after a tab is not an integer, all labels are class names, numbered by first occurrence. */
@@ -39,7 +40,7 @@ static inline const char *stki_image_set_name(const stki_image_set *set, int64_t
     return set->names.text + set->name_at[index];
 }
 
-/* Writes the path of an image to `buffer`. False: too long. */
+/* Writes the path of an image to `buffer`. Returns false if it is too long. */
 bool stki_image_set_path(const stki_image_set *set, int64_t index, char *buffer, int64_t size);
 
 /* Functions for building a set. */

@@ -5,11 +5,11 @@
  *     FF D8  tables, frame header, FF DD restart interval, FF DA scan header
  *     interval 0  FF D0  interval 1  FF D1  …  interval 8  FF D0  …  last interval  FF D9
  *
- * A rectangle of MCUs is kept. If a row of MCUs is a multiple of the interval, these are some intervals of some rows;
- * otherwise, all intervals between two rows that start with an interval. The frame header gets the smaller size. At the
- * right and bottom edge of the image that is the exact remaining size instead of whole MCUs, since upsampling treats
- * the last pixels differently. Markers are renumbered. Segments that do not affect pixels (EXIF, ICC profiles,
- * comments) are dropped.
+ * A rectangle of MCUs is kept. If a row of MCUs is a multiple of the interval, the rectangle consists of some intervals
+ * of some rows; otherwise, it consists of all intervals between two rows that start with an interval. The size in the
+ * frame header is reduced. At the right and bottom edges of the image, it is the exact remaining size instead of whole
+ * MCUs, because upsampling treats the last pixels differently. Markers are renumbered. Segments that do not affect
+ * pixels (EXIF, ICC profiles, comments) are dropped.
  *
  * Inside an interval, FF is always followed by 00, so markers are found by searching for FF. The search covers the
  * whole file, because a missing or additional marker means that data was lost, and positions are only known if all
@@ -36,8 +36,8 @@ struct cut {
     const uint8_t *from, *from_end;
     uint8_t *to;
     uint8_t *size;                                /* address of the image size in the copied frame header */
-    int64_t mcu_height, mcu_width, rows, columns; /* of the image, in MCUs */
-    int64_t interval, count;                      /* MCUs of an interval; intervals of the image */
+    int64_t mcu_height, mcu_width, rows, columns; /* size of an MCU in pixels; size of the image in MCUs */
+    int64_t interval, count;                      /* MCUs per interval; intervals of the image */
     /* The image is divided into lines of a_line intervals each. A line is a row of MCUs if that is a multiple of the
      * interval, and otherwise one interval. Intervals [first, end) of lines [first_line, end_line) are kept. */
     int64_t a_line, first_line, end_line, first, end;
@@ -82,7 +82,7 @@ static void extend(int64_t *start, int64_t *length, int64_t step, int64_t size)
     *length = (end < size ? end : size) - first;
 }
 
-/* Extends the box to whole intervals. False: this would not be cheaper than decoding the whole image. */
+/* Extends the box to whole intervals. Returns false if this would not be cheaper than decoding the whole image. */
 static bool choose(struct cut *cut, const stki_jpeg_header *header, stki_jpeg_box *box)
 {
     const bool divided = cut->columns % cut->interval == 0;
@@ -124,7 +124,7 @@ static void put_size(const struct cut *cut, const stki_jpeg_box *box)
     cut->size[3] = (uint8_t)box->width;
 }
 
-/* Handles a segment of `length` bytes after its marker. False: it is not known to be harmless. */
+/* Handles a segment of `length` bytes after its marker. Returns false if the segment is not known to be harmless. */
 static bool take_segment(struct cut *cut, int marker, int64_t length)
 {
     static const uint8_t ff = 0xFF;
@@ -143,8 +143,8 @@ static bool take_segment(struct cut *cut, int marker, int64_t length)
     return true;
 }
 
-/* Copies everything up to the first interval. Fails on stray bytes between segments, about which the decoder must warn.
- */
+/* Copies everything up to the first interval. Fails on stray bytes between segments, because the decoder must warn
+ * about them. */
 static bool copy_header(struct cut *cut, int components)
 {
     int marker = 0;
@@ -183,7 +183,7 @@ static const uint8_t *next_marker(const uint8_t *at, const uint8_t *end)
     return NULL;
 }
 
-/* False: the marker after an interval is missing or wrong. */
+/* Copies the intervals to keep. Returns false if the marker after an interval is missing or wrong. */
 static bool copy_intervals(struct cut *cut)
 {
     int64_t line = 0, place = 0;

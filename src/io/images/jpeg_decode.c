@@ -1,7 +1,7 @@
 /* jpeg_decode.c: decodes one image with libjpeg-turbo's libjpeg interface: accurate inverse DCT and smooth ("fancy")
  * upsampling by default, which give the same result in all of its versions.
  *
- * Each image gets a new decompressor, which takes less than a microsecond: otherwise an image without tables would use
+ * Each image gets a new decompressor, which takes less than a microsecond. Otherwise, an image without tables would use
  * those of an earlier image, and errors would require a cleanup.
  *
  * Errors leave libjpeg by longjmp; all state that must survive is in struct job. A warning aborts decoding unless it is
@@ -126,8 +126,8 @@ static void cut(struct job *job)
         (void)jpeg_skip_scanlines(d, (JDIMENSION)how->top);
 }
 
-/* CMYK files are written by Adobe programs, which invert the values; libjpeg returns them as they are. In 8 bits, as in
- * Pillow: with k = 255 - K, a channel is k - C * k / 255, rounded. */
+/* CMYK files are written by Adobe programs, which invert the values; libjpeg returns the inverted values. The
+ * conversion is the 8-bit one of Pillow: with k = 255 - K, a channel is k - C * k / 255, rounded. */
 static uint8_t ink_on_paper(uint8_t stored, uint8_t k)
 {
     int m = (255 - stored) * k + 128;

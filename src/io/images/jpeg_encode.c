@@ -3,8 +3,8 @@
  *
  * The forward DCT is the accurate one (islow), whose results are the same in all versions of libjpeg-turbo and on all
  * processors. Each image gets a new compressor, so that no state carries over. The output buffer belongs to the caller
- * and grows as needed: a compressed image is much smaller than its pixels, so the worst case (several times as large)
- * is not reserved. */
+ * and grows as needed. A compressed image is usually much smaller than its pixels, so no memory is reserved for the
+ * worst case, which is several times as large. */
 #include "jpeg_encode.h"
 #include "allocate.h"
 #include "error.h"
@@ -42,7 +42,7 @@ static void on_error(j_common_ptr c)
 static void on_message(j_common_ptr c, int level)
 {
     if (level < 0)
-        on_error(c); /* compressors do not warn; if one did, the result could not be trusted */
+        on_error(c); /* compressors never warn; if one did, the result could not be trusted */
 }
 
 /* ---- destination ---- */
@@ -77,7 +77,7 @@ static void begin_file(j_compress_ptr c)
         grow(c);
 }
 
-/* Called when the buffer is full; free_in_buffer must be ignored. */
+/* libjpeg calls this when the buffer is full; the value of free_in_buffer must be ignored. */
 static boolean go_on(j_compress_ptr c)
 {
     grow(c);

@@ -12,18 +12,18 @@ enum {
     STKI_JPEG_MOST_RESTART = 65535
 };
 
-/* Chroma subsampling: none, horizontal, horizontal and vertical. No effect on gray images. */
+/* Chroma subsampling: none, horizontal, or both horizontal and vertical. It has no effect on gray images. */
 enum stki_jpeg_subsampling { STKI_JPEG_444, STKI_JPEG_422, STKI_JPEG_420 };
 
 typedef struct stki_jpeg_form {
     int quality;                            /* 1 to 100, as in libjpeg */
-    enum stki_jpeg_subsampling subsampling; /* for three channels */
+    enum stki_jpeg_subsampling subsampling; /* applies to three channels */
     bool optimize;                          /* optimized Huffman tables: a few percent smaller, slower */
     bool progressive;                       /* implies optimize */
     int64_t restart;                        /* see stki_jpeg_interval; 0: no restart markers */
 } stki_jpeg_form;
 
-/* u8, row by row, with the channels of a pixel contiguous. */
+/* u8 pixels, row by row, with the channels of a pixel contiguous. */
 typedef struct stki_jpeg_pixels {
     const uint8_t *pixels;
     int64_t height, width;
@@ -31,18 +31,18 @@ typedef struct stki_jpeg_pixels {
     int64_t row_bytes;
 } stki_jpeg_pixels;
 
-/* Output buffer for images; reused, and grows to the largest. Initialize with {0}. */
+/* Output buffer for images, which is reused and grows to the size of the largest one. Initialize with {0}. */
 typedef struct stki_jpeg_room {
     uint8_t *data;
     int64_t bytes;
 } stki_jpeg_room;
 
-/* Restart interval in MCUs: the largest number up to `most` (at least 1) that divides a row of `columns` MCUs, so that
- * parts can be cut out at any row and interval (jpeg_cut.h). */
+/* Returns the restart interval in MCUs: the largest number up to `most` (at least 1) that divides a row of `columns`
+ * MCUs, so that parts can be cut out at any row and interval (jpeg_cut.h). */
 int stki_jpeg_interval(int64_t columns, int64_t most);
 
-/* The result is *bytes bytes at room->data, valid until the room is used again. STK_E_BAD_SHAPE: a side of 0.
- * STK_E_LIMIT: a side above STKI_JPEG_MOST_SIDE. STK_E_MEMORY. The message has no location. */
+/* The result is *bytes bytes at room->data, valid until the room is used again. STK_E_BAD_SHAPE: a side is 0.
+ * STK_E_LIMIT: a side exceeds STKI_JPEG_MOST_SIDE. STK_E_MEMORY. The message has no location. */
 stk_status stki_jpeg_encode(const stki_jpeg_pixels *image, const stki_jpeg_form *form, stki_jpeg_room *room,
                             int64_t *bytes, stk_error *err);
 void stki_jpeg_room_fini(stki_jpeg_room *room);

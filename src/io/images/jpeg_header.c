@@ -1,4 +1,4 @@
-/* jpeg_header.c: a walk over the segments of a JPEG image up to its first scan.
+/* jpeg_header.c: parses the segments of a JPEG image up to its first scan.
  *
  *     FF D8                       start
  *     FF MM LL LL …               a segment: marker, length (with its own two bytes, big-endian), data
@@ -110,7 +110,8 @@ static stk_status read_components(struct walk *walk, const uint8_t *data)
     return STK_OK;
 }
 
-/* Parses a frame header: bits, height, width, components and, for each, number, sampling and table. */
+/* Parses a frame header: bits, height, width, number of components and, for each component, its ID, sampling factors
+ * and table. */
 static stk_status read_frame(struct walk *walk, int marker, const uint8_t *data, int64_t length)
 {
     stki_jpeg_header *out = walk->out;
@@ -153,7 +154,7 @@ static void read_exif(struct walk *walk, const uint8_t *data, int64_t length)
     walk->out->orientation = stki_exif_orientation(data + 6, length - 6);
 }
 
-/* Reads one segment; `at` is after its marker. */
+/* Reads one segment; walk->at is just after its marker. */
 static stk_status read_segment(struct walk *walk, int marker)
 {
     const uint8_t *data = walk->bytes + walk->at + 2;
@@ -223,7 +224,7 @@ stk_status stki_jpeg_read_header(const void *bytes, int64_t count, stki_jpeg_hea
         "unsupported kind of JPEG image (encode it again)");
 }
 
-/* Each block takes at least one bit in some scan; arithmetic coding can use less. */
+/* Each block takes at least one bit in some scan, except with arithmetic coding, which can use less. */
 int64_t stki_jpeg_least_bytes(const stki_jpeg_header *header)
 {
     int64_t down = (header->height + 8 * header->max_v - 1) / (8 * header->max_v);

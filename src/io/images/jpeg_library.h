@@ -39,7 +39,7 @@ static inline stk_status stki_jpeg_class_of(int code)
     }
 }
 
-/* The STK_E_LIMIT error of a decompressor's progress monitor. */
+/* Reports STK_E_LIMIT for the progress monitor of a decompressor. */
 static inline stk_status stki_jpeg_fail_scans(stk_error *err)
 {
     return stki_fail(err, STK_E_LIMIT,
@@ -47,7 +47,7 @@ static inline stk_status stki_jpeg_fail_scans(stk_error *err)
                      STKI_JPEG_MOST_SCANS);
 }
 
-/* The output of a compressor to `room`, which grows. It must live as long as the compressor. */
+/* The output of a compressor to `room`, which grows as needed. It must outlive the compressor. */
 typedef struct stki_jpeg_target {
     struct jpeg_destination_mgr to; /* first member */
     stki_jpeg_room *room;

@@ -11,7 +11,7 @@
 #include <inttypes.h>
 #include <setjmp.h>
 
-/* Coefficients are kept in memory, two bytes per sample and component. */
+/* The number of pixels is limited, because coefficients are kept in memory, two bytes per sample and component. */
 #define MOST_PIXELS (INT64_C(1) << 28)
 
 struct job {
@@ -71,13 +71,13 @@ static void start(struct job *job)
     job->errors.error_exit = on_error;
     job->errors.emit_message = on_message;
     job->d.client_data = job->c.client_data = job;
-    jpeg_create_decompress(&job->d); /* both clear their struct except err and client_data */
+    jpeg_create_decompress(&job->d); /* both functions clear the struct except err and client_data */
     jpeg_create_compress(&job->c);
     job->d.progress = &job->progress;
     job->progress.progress_monitor = on_progress;
 }
 
-/* Progressive images without their last scans are smoothed by the decoder; baseline images never are. */
+/* Whether a progressive image lacks its last scans. The decoder smooths such images, but never baseline images. */
 static bool lacks_scans(const struct jpeg_decompress_struct *d)
 {
     for (int i = 0; d->progressive_mode && i < d->num_components; i++)

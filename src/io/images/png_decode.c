@@ -10,12 +10,12 @@
 #include <zlib.h>
 
 enum {
-    MOST_CHUNK_BYTES = 64 << 20, /* limit for a chunk without pixels, and for all such chunks that libspng keeps */
+    MOST_CHUNK_BYTES = 64 << 20, /* limit for a chunk other than IDAT, and for all such chunks that libspng keeps */
     SIGNATURE = 8,               /* bytes */
     CHUNK_AROUND = 12            /* bytes of a chunk besides its data: length, type, CRC */
 };
 
-/* Set if an allocation failed, because zlib inside libspng reports that as a broken stream. */
+/* Set when an allocation fails, because zlib inside libspng reports that as a broken stream. */
 static _Thread_local bool out_of_memory;
 
 static void *note(void *block)
@@ -92,7 +92,7 @@ static void to_gray(const uint8_t *from, uint8_t *to, int64_t pixels)
         to[i] = (uint8_t)((from[0] * 19595 + from[1] * 38470 + from[2] * 7471 + 32768) >> 16);
 }
 
-/* Unpacks samples of fewer than 8 bits; the first one is in the highest bits. */
+/* Unpacks samples of at most 8 bits; the first one is in the highest bits. */
 static void unpack(const uint8_t *from, uint8_t *to, int64_t pixels, int bits)
 {
     const int mask = (1 << bits) - 1, each = 8 / bits;
@@ -101,7 +101,7 @@ static void unpack(const uint8_t *from, uint8_t *to, int64_t pixels, int bits)
         to[i] = (uint8_t)(from[i / each] >> (8 - bits - i % each * bits) & mask);
 }
 
-/* Stores 16-bit samples without alpha; gray from one channel or from three equal ones. */
+/* Stores 16-bit samples without alpha. A single stored channel is repeated for RGB. */
 static void keep_deep(const uint8_t *from, uint8_t *to, int64_t pixels, int in, int out)
 {
     for (int64_t i = 0; i < pixels; i++, from += 2 * in)
@@ -145,7 +145,7 @@ static void narrow(const stki_png_header *header, const stki_png_how *how, const
         to_gray(from, to, header->width);
 }
 
-/* Decodes the next row, `y`; `into` has room for it. */
+/* Decodes the next row, whose number is `y`; `into` has room for it. */
 static int decode_row(spng_ctx *ctx, const stki_png_header *header, const stki_png_how *how, int64_t y, uint8_t *into)
 {
     int code = spng_decode_row(ctx, into, (size_t)row_of(header, how));
@@ -175,7 +175,7 @@ static int decode_whole(spng_ctx *ctx, const stki_png_header *header, const stki
     const int64_t row = row_of(header, how);
     int code;
 
-    if (how->index) /* for packed samples, libspng only sets bits in each pass */
+    if (how->index) /* for packed samples, each pass of libspng only sets bits */
         memset(room, 0, (size_t)(row * header->height));
     code = spng_decode_image(ctx, is_narrowed(how) ? room : to, (size_t)(row * header->height), format_of(how), 0);
 

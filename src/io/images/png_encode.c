@@ -1,4 +1,4 @@
-/* png_encode.c: see png_encode.h. Row filters are chosen by libspng (minimum sum of absolute differences). Memory,
+/* png_encode.c: see png_encode.h. libspng chooses the row filters (minimum sum of absolute differences). Memory,
  * including the result, comes from the library's allocator. */
 #include "png_encode.h"
 #include "allocate.h"
@@ -24,7 +24,8 @@ static void *allocate_array(size_t count, size_t bytes)
     return stki_zalloc_array((int64_t)count, (int64_t)bytes);
 }
 
-/* The only possible error is lack of memory: sizes have been checked, and there is no input that could be wrong. */
+/* The only expected error is a lack of memory, because sizes have been checked and there is no input that could be
+ * invalid. */
 static stk_status fail(int code, stk_error *err)
 {
     const stk_status status = code == SPNG_EMEM || code == SPNG_EZLIB_INIT ? STK_E_MEMORY : STK_E_UNSUPPORTED;

@@ -1,9 +1,10 @@
-/* png_header.c: a walk over the chunks of a PNG image up to its pixels.
+/* png_header.c: parses the chunks of a PNG image up to its pixels.
  *
  *     89 50 4E 47 0D 0A 1A 0A     signature
  *     LL LL LL LL TT TT TT TT …   a chunk: length of the data (big-endian), type, data, CRC of type and data
  *
- * IHDR comes first, IDAT has the pixels. CRCs are not checked here, because the decoder checks them. */
+ * IHDR is the first chunk; IDAT chunks contain the pixels. CRCs are not checked here, because the decoder checks
+ * them. */
 #include "png_header.h"
 #include "checked.h"
 #include "error.h"
@@ -106,7 +107,7 @@ stk_status stki_png_read_header(const void *bytes, int64_t count, stki_png_heade
     }
 }
 
-/* Deflate expands by a factor of at most 1032. Each row has one byte for its filter. */
+/* Deflate compresses by a factor of at most 1032. Each row has one more byte, for its filter. */
 int64_t stki_png_least_bytes(const stki_png_header *header)
 {
     int64_t row, all;
