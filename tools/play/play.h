@@ -1,4 +1,4 @@
-/* play.h: shared by the files of `stoker play`: text of a step's figures, and the printed form of a step. */
+/* play.h: declarations shared by the files of `stoker play`: the text of a step's figures, and of a whole step. */
 #ifndef STOKER_PLAY_H
 #define STOKER_PLAY_H
 
@@ -8,7 +8,7 @@
 /* Each writes into the buffer and returns it. */
 const char *pl_bytes_text(char *buffer, int size, int64_t bytes); /* "1.50 MiB" */
 const char *pl_how_text(char *buffer, int size, const struct pl_step *step);
-/* The earlier steps with the same storage. */
+/* Lists the earlier steps with the same storage. */
 const char *pl_shared_text(char *buffer, int size, const struct pl_session *session, int index);
 const char *pl_contiguity_text(const stk_tensor *tensor);
 

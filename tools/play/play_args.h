@@ -11,11 +11,11 @@ struct pl_args {
     int action;       /* a pl_action */
     char *chain;      /* PL_CHAIN */
     const char *html; /* NULL: no page */
-    const char *what; /* PL_MEMORY: number of parameters, or a shape */
+    const char *what; /* PL_MEMORY: a number of parameters, or a shape */
     double amplitude; /* PL_PRECISION */
-    double range;     /* of the fixed int8 */
+    double range;     /* range of the int8 with a fixed range; 0: not given */
     int64_t fits;     /* available bytes; 0: not given */
-    stk_dtype dtype;  /* of the sparse table */
+    stk_dtype dtype;  /* dtype in the table of sparse formats; STK_DTYPE_NONE: not given */
 };
 
 stk_status pl_args_read(int argc, char **argv, struct pl_args *out, stk_error *err);

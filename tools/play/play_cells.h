@@ -21,12 +21,13 @@ struct pl_cells {
     struct pl_entry *entries;
 };
 
-/* One entry per cell if there are at most `most` cells, otherwise at most `groups` entries with equal numbers of cells.
- */
+/* Creates one entry per cell if there are at most `most` cells, otherwise at most `groups` entries with equal numbers
+ * of cells. */
 stk_status pl_cells_of(const stk_tensor *tensor, int64_t most, int64_t groups, struct pl_cells *out, stk_error *err);
 void pl_cells_fini(struct pl_cells *cells);
 
-/* The number in a cell and at an index as short text: integers exactly, others with three digits. */
+/* Write the value of a cell, or of the element at an index, to `buffer` (PL_VALUE_BYTES) and return it. Integers are
+ * exact, other numbers have three digits. */
 const char *pl_cell_value(const stk_tensor *tensor, int64_t cell, char *buffer);
 const char *pl_element_value(const stk_tensor *tensor, const int64_t *index, char *buffer);
 

@@ -1,4 +1,5 @@
-/* play_memory.c: --memory. `fits in` is the smallest size in a list of common memory sizes that is enough. */
+/* play_memory.c: --memory. The column `fits in` is the smallest of a list of common memory sizes that is large
+ * enough. */
 #include "play_memory.h"
 #include "allocate.h"
 #include "error.h"

@@ -14,7 +14,7 @@ struct pl_call {
     bool in_place;
     char remark[2048]; /* additional text, or "" */
     char *text;        /* output of an operation without a tensor; free this and `figure` with stki_free */
-    char *figure;      /* SVG that replaces the text on a page; also of a failure */
+    char *figure;      /* SVG that replaces the text on a page; may also be set by an operation that fails */
 };
 
 struct pl_op {
@@ -26,18 +26,18 @@ struct pl_op {
 extern const struct pl_op pl_create_ops[], pl_view_ops[], pl_compute_ops[],
     pl_say_ops[]; /* each ends with a row without a name */
 
-/* NULL: unknown. Also finds "t" and the torch names. */
+/* Returns the operation with that name; NULL: unknown. */
 const struct pl_op *pl_op_find(const char *name);
-/* The most similar name, or NULL if none is similar. */
+/* Returns the most similar name, or NULL if none is similar. */
 const char *pl_op_nearest(const char *name);
-/* The n-th name with that prefix over all operations; NULL: no more. */
+/* Returns the name of the operation with that prefix and that number, from 0; NULL: there are no more. */
 const char *pl_op_with_prefix(const char *prefix, int number);
 void pl_ops_help(FILE *to);
 
 /* STK_E_LIMIT if a tensor of that shape is too large to draw. */
 stk_status pl_afford(const char *what, stk_dtype dtype, int ndim, const int64_t *shape, stk_error *err);
 
-/* slice, with the syntax of Python: `:`, `1:`, `::2`, `-1`, `...`, `None`. */
+/* The operation slice, with the syntax of Python: `:`, `1:`, `::2`, `-1`, `...`, `None`. */
 stk_status pl_op_slice(struct pl_call *call, stk_error *err);
 /* "(2, 3)" in a buffer with the lifetime of the enclosing block. */
 #define PL_SHAPE(ndim, shape) pl_shape_text((char[200]){0}, 200, ndim, shape)

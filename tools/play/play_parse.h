@@ -38,8 +38,8 @@ struct pl_command {
 stk_status pl_parse(const char *text, int length, bool (*is_name)(const void *context, const char *word),
                     const void *context, struct pl_command *out, stk_error *err);
 
-/* The pl_take functions consume unused items. pl_take_ints takes all remaining integers, or those of the next brackets.
- */
+/* The pl_take functions consume unused items. pl_take_ints takes all remaining integers, pl_take_group those in the
+ * next brackets. */
 /* STK_E_CONFIG: "WHERE: unknown dtype GIVEN", with the known ones. */
 stk_status pl_fail_dtype(const char *where, const char *given, stk_error *err);
 stk_status pl_take_dtype(struct pl_command *command, stk_dtype usual, stk_dtype *out, stk_error *err);

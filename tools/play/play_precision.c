@@ -1,5 +1,5 @@
-/* play_precision.c: --precision. A sine is computed in double and stored as f32, which is the reference. For every
- * other form it is cast (or quantized) and converted back to f32. */
+/* play_precision.c: --precision. A sine is computed in double and stored as f32, which is the reference. It is then
+ * cast (or quantized) to every other form and converted back to f32. */
 #include "play_precision.h"
 #include "allocate.h"
 #include "error.h"
@@ -35,7 +35,7 @@ enum { FORMS = sizeof forms / sizeof *forms };
 
 struct outcome {
     float values[SAMPLES];
-    double largest_error;      /* of finite values */
+    double largest_error;      /* over the samples that are finite */
     double limit;              /* numbers beyond it are clipped */
     int levels, clipped, lost; /* lost: infinite or NaN */
 };

@@ -45,7 +45,7 @@ struct pl_trouble {
 void pl_session_init(struct pl_session *session);
 void pl_session_fini(struct pl_session *session);
 
-/* Called after each step, which is the last one of the session. */
+/* Called after each step, which is then the last one of the session. */
 typedef stk_status (*pl_sink)(void *context, const struct pl_session *session, stk_error *err);
 
 /* Runs commands separated by `;` or newlines; `#` starts a comment. Stops at the first error; STK_E_CONFIG: syntax
@@ -53,13 +53,14 @@ typedef stk_status (*pl_sink)(void *context, const struct pl_session *session, s
 stk_status pl_session_run(struct pl_session *session, const char *chain, pl_sink sink, void *context, char **at,
                           struct pl_trouble *trouble);
 
-/* Index of the latest step with that name, or of step n for "_n"; -1: none. */
+/* Returns the index of the latest step with that name, or of step n for "_n"; -1: none. */
 int pl_session_find(const struct pl_session *session, const char *name);
-/* Number of the step's storage among the distinct ones, from 0; 0 for a step without a tensor. */
+/* Returns the number of the step's storage, counting distinct storages from 0 in order of first use; 0 for a step
+ * without a tensor. */
 int pl_session_storage(const struct pl_session *session, int index);
 /* "A", "B", …, "Z", "A1", … */
 const char *pl_storage_name(char *buffer, int size, int storage);
-/* Bytes of all distinct storages. */
+/* Returns the total size of all distinct storages. */
 int64_t pl_session_bytes(const struct pl_session *session);
 
 #endif

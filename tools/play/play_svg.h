@@ -6,11 +6,12 @@
 #include <stdio.h>
 #include <stoker/tensor.h>
 
-/* The storage: one cell per element, in images of eight cells that wrap on narrow screens; a large storage is a bar. */
+/* Draws the storage, one cell per element, in images of eight cells that wrap on narrow screens. A large storage is
+ * drawn as a bar. */
 stk_status pl_svg_storage(const stk_tensor *tensor, int hue, FILE *to, stk_error *err);
-/* The elements by index: planes of rows and columns, at most a dozen of each. */
+/* Draws the elements by index, as planes of at most a dozen rows and columns. */
 void pl_svg_tensor(const stk_tensor *tensor, int hue, FILE *to);
-/* Right-aligned shapes and their broadcast shape. */
+/* Draws two right-aligned shapes and the shape that they broadcast to. */
 void pl_svg_broadcast(const char *const names[2], const int ndims[2], const int64_t *const shapes[2], FILE *to);
 
 #endif

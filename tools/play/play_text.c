@@ -120,7 +120,7 @@ static void print_rows(const stk_tensor *tensor, const struct pl_cells *cells, i
     int width = cell_width(tensor, cells);
     int64_t a_row = (columns - LABEL) / width > 0 ? (columns - LABEL) / width : 1;
 
-    /* align rows of the tensor, which makes them easier to compare */
+    /* a multiple of four often aligns rows of the tensor, which makes them easier to compare */
     a_row = a_row >= 8 ? a_row / 4 * 4 : a_row;
     for (int64_t start = 0; start < cells->cell_count; start += a_row) {
         int64_t end = start + a_row < cells->cell_count ? start + a_row : cells->cell_count;

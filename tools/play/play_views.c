@@ -20,7 +20,7 @@ static stk_status op_view(struct pl_call *call, stk_error *err)
     return status;
 }
 
-/* If `out` is a copy of `in`, reports the copy. */
+/* Explains the copy, if `out` does not share the memory of `in`. */
 static void remark_copy(struct pl_call *call)
 {
     if (call->out.storage == call->in->storage)

@@ -9,7 +9,8 @@ static int64_t element_stride(const stk_tensor *tensor, int axis)
     return tensor->strides[axis] / stk_dtype_size(tensor->dtype);
 }
 
-/* The rightmost axis that is not contiguous with the one to its right, ignoring axes of size 1; -1: all are. */
+/* Returns the rightmost axis that is not contiguous with the one to its right, ignoring axes of size 1; -1: all are
+ * contiguous. */
 static int find_break(const stk_tensor *tensor, int *right)
 {
     int last = -1;

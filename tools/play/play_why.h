@@ -5,11 +5,11 @@
 
 #include <stoker/tensor.h>
 
-/* Why view failed: the two axes that are not contiguous with each other, and the cost of a copy. */
+/* Explains why view failed: names the two axes that are not contiguous with each other, and the cost of a copy. */
 void pl_why_view(const stk_tensor *tensor, int ndim, const int64_t *shape, stk_status status, char *out, int size);
-/* Why reshape or flatten copied. */
+/* Explains why reshape or flatten copied. */
 void pl_why_copied(const stk_tensor *from, const stk_tensor *to, char *out, int size);
-/* A shape with the wrong number of elements. */
+/* Explains that a shape has the wrong number of elements. */
 void pl_why_count(const stk_tensor *tensor, int ndim, const int64_t *shape, char *out, int size);
 void pl_why_expand(const stk_tensor *tensor, int ndim, const int64_t *shape, char *out, int size);
 void pl_why_broadcast(int a_ndim, const int64_t *a, int b_ndim, const int64_t *b, char *out, int size);

@@ -18,7 +18,7 @@ struct sheet {
     stki_resizer *resizer;
     char *image; /* one image as packed HWC u8 */
     int64_t image_bytes;
-    float *values; /* the same before scaling */
+    float *values; /* values of the image before scaling */
     int64_t values_bytes;
 };
 

@@ -1,6 +1,6 @@
-/* stoker_check.c: see stoker_check.h. Threads claim runs of records, member by member: chunks or pages that are best
- * read together, or about a megabyte. A member is opened by the thread that finds no runs left in the previous one,
- * while the others wait, and released when its last run is done.
+/* stoker_check.c: see stoker_check.h. Threads claim runs of records, member by member. A run is a chunk or page that is
+ * best read as a whole, or about a megabyte. A member is opened by the thread that finds no runs left in the previous
+ * one, while the others wait, and released when its last run is done.
  *
  * A record is good if its values could be hashed, which reads every byte, the hash matches the stored checksum, if any,
  * and the file has not changed since it was opened. */
@@ -27,13 +27,13 @@ struct part {
     stk_tensor whole;    /* the only record of an array without axes */
     int64_t count, next, first_sum;
     bool has_sums;
-    stki_counter bytes; /* of values, so far */
-    int users;          /* number of runs in progress, plus 1 while it is the current one */
+    stki_counter bytes; /* bytes of values read so far */
+    int users;          /* number of runs in progress, plus 1 while this is the current part */
 };
 
 struct run {
     struct part *part;
-    int64_t first, last, filled; /* filled: number of fill values among them */
+    int64_t first, last, filled; /* `filled`: number of fill values among the records */
 };
 
 struct crew {
@@ -47,7 +47,7 @@ struct crew {
 
 /* ---- the list of bad records ---- */
 
-/* Takes ownership of the message. Without memory, the record is not listed. */
+/* Takes ownership of the message. If the list is full or memory is short, the record is not listed. */
 static void add_bad(struct st_bad_list *list, int64_t member, int64_t record, stk_status status, char *message)
 {
     if (list->count < ST_MOST_LISTED &&
@@ -157,7 +157,7 @@ static stk_status open_member(const struct st_check *check, struct part *part, s
     return status;
 }
 
-/* Whether the member is checked: members without values are not, except those that stoker cannot read. */
+/* Whether the member is checked. Members without values are not, except those that stoker cannot read. */
 static bool is_wanted(const struct st_check *check, int64_t member)
 {
     const stki_member *m = &check->container->members[member];
@@ -165,7 +165,7 @@ static bool is_wanted(const struct st_check *check, int64_t member)
     return (check->only < 0 || member == check->only) && (m->kind != STKI_MEMBER_OTHER || m->status != STK_OK);
 }
 
-/* Makes the next readable member the current one. False: none. */
+/* Makes the next readable member the current one. Returns false if there is none. */
 static bool next_part(struct crew *crew)
 {
     struct st_check *check = crew->check;
@@ -228,8 +228,8 @@ static int64_t end_of_run(const struct part *part)
     return length < part->count - part->next ? part->next + length : part->count;
 }
 
-/* The end of the run of fill values that starts at record `i`; `i` if that is not a fill value. There can be any number
- * of fill values, and they need no check. */
+/* Returns the end of the run of fill values that starts at record `i`, or `i` if that is not a fill value. Fill values
+ * need no check, and there can be any number of them. */
 static int64_t filled_until(const struct st_check *check, const struct part *part, int64_t i)
 {
     const stki_reader *r = part->reader;
@@ -349,8 +349,8 @@ static stk_status intact(const struct part *part, const stki_file *file, int64_t
                                               : stki_file_intact(file, record, err);
 }
 
-/* After record `i` failed with `status`, returns the end of the records that fail for the same reason. They need not be
- * read once enough bad records are listed. With checksums, every record is compared on its own. */
+/* After record `i` failed with `status`, returns the end of the records that fail for the same reason. These need not
+ * be read once enough bad records are listed. With checksums, every record is compared on its own. */
 static int64_t failed_until(const struct st_check *check, const struct run *run, int64_t i, stk_status status,
                             const struct st_bad_list *bad)
 {
@@ -383,7 +383,7 @@ static void check_run(struct st_check *check, struct run *run, stki_scratch *scr
         next = failed_until(check, run, i, error.status, bad);
         bad->total += next - i - 1;
     }
-    if (file && stki_file_intact(file, run->first, NULL) != STK_OK) { /* the changed file is the cause of its errors */
+    if (file && stki_file_intact(file, run->first, NULL) != STK_OK) { /* the change of the file caused these errors */
         clear_bad(bad);
         for (int64_t i = run->first; i < run->last; i++)
             if (intact(part, file, i, &error) != STK_OK || check_record(check, part, i, scratch, &error) != STK_OK)

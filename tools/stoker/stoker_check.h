@@ -23,11 +23,11 @@ struct st_bad_list {
 struct st_checked {
     char how[STKI_SUMS_HOW];
     int64_t count, bad; /* records */
-    int64_t filled;     /* records never written, which are only counted */
+    int64_t filled;     /* records that were never written, and are only counted */
     bool read;          /* the member was opened */
-    bool plain;         /* opened with default options, because it does not take the given ones */
-    bool has_sums;      /* has checksums, with which its records were compared */
-    uint64_t *sums;     /* checksums of its records, with `keep` */
+    bool plain;         /* opened with default options, because it does not accept the given ones */
+    bool has_sums;      /* it has checksums, and its records were compared with them */
+    uint64_t *sums;     /* checksums of its records, if `keep` is set */
     stk_status refused; /* status if it could not be opened */
     char *why;
 };
@@ -36,7 +36,7 @@ struct st_check {
     /* in */
     const stki_container *container;
     const stki_reader_opts *opts;
-    const stki_reader_opts *plain; /* for members that do not take opts->source; NULL: opts for all */
+    const stki_reader_opts *plain; /* for members that do not accept opts->source; NULL: `opts` for all members */
     int64_t only;                  /* this member; -1: all */
     int threads;
     const stki_sums *sums; /* checksums to compare with; NULL: none */

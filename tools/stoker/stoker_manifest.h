@@ -7,7 +7,7 @@
 #include "manifest.h"
 #include <stdbool.h>
 
-/* Decided by the file name. */
+/* Whether the file is a manifest, according to its name. */
 bool st_is_manifest(const char *path);
 
 /* A file listed in the manifest. */
@@ -16,7 +16,7 @@ struct st_listed {
     int64_t bytes, rows; /* rows -1: an input */
     uint64_t xxh3;
     bool has_sum;
-    const char *names, *contents; /* of a folder: hashes of file names and sizes, and of contents; or NULL */
+    const char *names, *contents; /* for a folder: hash of file names and sizes, hash of contents; or NULL */
     char *fault;                  /* NULL: matches the manifest */
 };
 
@@ -25,7 +25,7 @@ struct st_manifest_check {
     struct st_listed *files; /* parts, then inputs */
     int64_t file_count, bytes;
     int64_t unsummed;            /* inputs without a checksum in the manifest */
-    char *fault;                 /* of the manifest itself */
+    char *fault;                 /* a fault of the manifest itself */
     stki_counter checked, ended; /* bytes; files */
     stki_counter faults, unchecked;
     void (*progress)(const struct st_manifest_check *check); /* called a few times a second; may be NULL */

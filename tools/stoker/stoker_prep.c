@@ -1,7 +1,8 @@
 /* stoker_prep.c: `stoker prep JOB.yaml`: runs a preparation job, or one task's share of it.
  *
- *     args    the command line                     show    progress while it runs: a live line, lines for a log, JSON
- *     text    the words of both                    report  the plan (--dry-run) and the result
+ *     args    the command line
+ *     show    progress during the run: a live line, lines of a log, or JSON Lines
+ *     report  the plan (--dry-run) and the result
  *
  * Exit status: 0 done, 1 the data or the run failed, 2 the command or the job is wrong; 128 + the signal's number if
  * stopped by a signal, as in shells. */
@@ -27,7 +28,7 @@ static void ask_to_stop(int signal_number)
 }
 
 /* The first signal requests an orderly stop; a second one of the same kind kills the program. Even then, only the
- * unfinished piece is lost, and the next run makes it again. */
+ * unfinished piece is lost, which the next run makes again. */
 static void catch_signals(stk_prep *job)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};

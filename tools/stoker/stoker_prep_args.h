@@ -15,10 +15,10 @@ struct st_prep_args {
     long long tasks;  /* 0: not given */
     bool ignore_launcher;
 
-    char *workers_set; /* assignment made from --workers; one of `sets` */
+    char *workers_set; /* assignment made from --workers or --jobs; one of `sets` */
 };
 
-/* Fills *out. Call st_prep_args_fini also after a failure. */
+/* Fills *out. Call st_prep_args_fini even after a failure. */
 stk_status st_prep_args_read(int argc, char **argv, struct st_prep_args *out, stk_error *err);
 void st_prep_args_fini(struct st_prep_args *args);
 void st_prep_args_help(void);

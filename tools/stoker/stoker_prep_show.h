@@ -13,10 +13,10 @@ enum st_prep_stage { ST_PREP_READ, ST_PREP_FINISH, ST_PREP_WRITE, ST_PREP_SYNC, 
 struct st_prep_figures {
     const char *phase; /* "rows", "statistics", "joining", … */
     int64_t task, tasks;
-    int64_t rows, rows_total;    /* of this phase and task; total < 0: unknown */
-    int64_t bytes_in, bytes_out; /* of this run */
+    int64_t rows, rows_total;    /* in this phase and task; total < 0: unknown */
+    int64_t bytes_in, bytes_out; /* read and written by this run */
     int64_t failed;              /* samples that failed */
-    double seconds;              /* since the start of the run */
+    double seconds;              /* time since the start of the run */
     double rows_per_s, in_per_s, out_per_s;
     double left_s;  /* < 0: unknown */
     int bottleneck; /* a stage; < 0: unclear */
@@ -32,7 +32,7 @@ json_t *st_prep_progress_json(const struct st_prep_figures *f);
 
 enum { ST_PREP_SAMPLES = 32 };
 
-/* Rates are computed from a window of samples, one every PERIOD. */
+/* Rates are computed from a window of samples that are a quarter of a second apart. */
 struct st_prep_sample {
     int64_t ns, rows, bytes_in, bytes_out, stage_ns[ST_PREP_STAGES];
 };

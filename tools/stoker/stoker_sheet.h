@@ -5,8 +5,8 @@
 #include "container.h"
 
 /* Two-dimensional samples are gray; three-dimensional ones are [H, W, 1 or 3] or [1 or 3, H, W]. u8 is shown as is,
- * other dtypes are scaled from their minimum to their maximum. *shown: number of images that fit. STK_E_UNSUPPORTED:
- * samples of another shape. */
+ * unless all values are so small that the image would be nearly black. Other dtypes are scaled from their minimum to
+ * their maximum. Sets *shown to the number of images on the sheet. STK_E_UNSUPPORTED: samples of another shape. */
 stk_status st_sheet_write(const stki_container *container, int64_t member, const stki_reader_opts *opts,
                           const char *path, int64_t *shown, stk_error *err);
 

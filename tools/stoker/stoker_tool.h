@@ -1,5 +1,5 @@
-/* stoker_tool.h: shared by the subcommands of `stoker`. A subcommand is a function in its own file; argv[0] is its
- * name, and it returns the exit status. Results go to stdout, messages to stderr. */
+/* stoker_tool.h: declarations shared by the subcommands of `stoker`. A subcommand is a function in its own file. It
+ * receives its name in argv[0] and returns the exit status. Results go to stdout, messages to stderr. */
 #ifndef STOKER_TOOL_H
 #define STOKER_TOOL_H
 

@@ -93,7 +93,7 @@ static void show_progress(const struct st_check *check)
 
 /* ---- results ---- */
 
-/* Members that have no values, or that stoker does not support, are not errors. */
+/* Whether the member has no values or is not supported by stoker, which is not an error. */
 static bool only_declined(stk_status status)
 {
     return status == STK_E_UNSUPPORTED || status == STK_E_UNSAFE;
@@ -249,7 +249,7 @@ static int report(struct verify *v, struct st_check *check)
     stk_error err;
     bool failed = has_failed(check, &err);
 
-    if (v->write_sums && check->bad.total == 0) { /* includes everything that could be read */
+    if (v->write_sums && check->bad.total == 0) { /* covers every member that could be read */
         stk_error write_error;
         bool written = write_sums(check, &write_error) == STK_OK;
 
@@ -310,7 +310,7 @@ static int verify(struct verify *v, int threads)
 
     v->started_ns = stki_now_ns();
     check.sums_required = v->opts.sums;
-    v->opts.sums = false; /* checksums are checked here */
+    v->opts.sums = false; /* because st_check_run checks them */
     v->opts.verify = true;
     status = stki_container_open(v->words[0], &v->opts, &container, &err);
     if (status != STK_OK)

@@ -44,7 +44,7 @@ static void fill_limits(struct parts *parts)
     parts->result.limit_count = 1;
     parts->result.once.measured = true;
     if (parts->run.stats.packed_bytes > 0)
-        parts->result.once.inflate.samples_per_s = 1e-9; /* the lowest limit, so that it is the binding one */
+        parts->result.once.inflate.samples_per_s = 1e-9; /* the lowest limit, which makes it the binding one */
 }
 
 /* Only chunks of HDF5 files can be compressed. */

@@ -104,7 +104,7 @@ static json_t *versions_json(void)
     return json;
 }
 
-/* Adds a list of sizes, in which -1 stands for one that varies. */
+/* Returns a list of sizes, in which -1 stands for a size that varies. */
 static json_t *shape_json(const struct lb_field *field)
 {
     json_t *list = json_array();
@@ -134,7 +134,7 @@ static json_t *fields_json(const struct lb_facts *facts)
     return list;
 }
 
-/* Adds the fingerprints of data set, order and transforms, as in a saved position. */
+/* Returns the fingerprints of data set, order and transforms, as in a saved position. */
 static json_t *fingerprints_json(const struct lb_facts *facts)
 {
     const json_t *prints = lb_effective_plan(&facts->effective, "fingerprints");
@@ -322,7 +322,7 @@ static json_t *bound_json(const struct lb_bound *bound)
     return lb_json_group(json_object(), LB_OF_BOUND, bound);
 }
 
-/* All limits, lowest first; the binding one; and the reasons for missing limits. */
+/* Returns all limits, lowest first; the binding limit; and the reasons for missing limits. */
 static json_t *limits_json(const struct lb_result *result)
 {
     struct lb_bound bounds[LB_BOUND_KINDS];

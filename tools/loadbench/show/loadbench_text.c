@@ -224,7 +224,7 @@ static void print_limit(const struct lb_result *result, FILE *to)
             LB_PERCENT(summary.share_of_gather_percent.median), LB_PERCENT(summary.share_of_memcpy_percent.median));
 }
 
-/* Explains a limit that is low only because the run unpacks chunks repeatedly. */
+/* Explains a limit that is low only because the run decompresses chunks repeatedly. */
 static void print_unpacked(const struct lb_bound *bounds, int count, FILE *to)
 {
     const struct lb_bound *again = NULL, *once = NULL;
@@ -439,7 +439,7 @@ void lb_print_text(const struct lb_result *result, FILE *to)
     struct lb_verdict verdict;
 
     print_machine(result, to);
-    if (result->config->source) { /* only its deliveries and their times are known */
+    if (result->config->source) { /* only the batches and their times are known */
         print_method(result, to);
         print_figures(result, to);
         fputc('\n', to);

@@ -36,7 +36,7 @@ static stk_status try_count(lb_feed_try try_one, void *context, int count, struc
     show(NULL);
 
     *passed = false;
-    if (status == STK_E_EMPTY && out->count > 0) { /* a smaller number was measured, so the data is too small for more */
+    if (status == STK_E_EMPTY && out->count > 0) { /* a smaller number had enough data, this one does not */
         out->data_end = true;
         return STK_OK;
     }
@@ -116,8 +116,8 @@ static void print_result(const struct lb_feed_search *search, bool searched, FIL
     fputc('\n', to);
 }
 
-/* Warns about smaller batches, which are faster to make; a rank gets them if its part of the data is smaller than a
- * batch. */
+/* Warns if batches are smaller than configured, which makes them faster to deliver. That happens if a rank's part of
+ * the data is smaller than a batch. */
 static void print_rows(const struct lb_feed_search *search, FILE *to)
 {
     const struct lb_feed *least = NULL;

@@ -1,5 +1,6 @@
-/* loadbench_accelerators.h: the number of accelerators that this machine can feed: N emulated ones run at once, each
- * with its own loader as rank r of N, and the largest N whose mean utilization passes is found. */
+/* loadbench_accelerators.h: --accelerators measures how many accelerators this machine can feed. N emulated
+ * accelerators run at once, each with its own loader as rank r of N. A search finds the largest N whose mean
+ * utilization passes. */
 #ifndef LOADBENCH_ACCELERATORS_H
 #define LOADBENCH_ACCELERATORS_H
 
@@ -9,12 +10,12 @@
 
 enum { LB_ACCELERATORS_MOST = 1024, LB_ACCELERATORS_SEARCH = 0 };
 
-/* Measurement with one number of accelerators. */
+/* The measurement of one number of accelerators. */
 struct lb_feed {
     int accelerators;
     double mean, least; /* mean and minimum utilization over the accelerators, 0 to 1 */
     double samples_per_s;
-    int64_t workers;         /* of one loader; 0: inline */
+    int64_t workers;         /* workers of one loader; 0: inline */
     int64_t steps;           /* sum over the accelerators */
     double rows, batch_size; /* mean rows per batch; configured batch size, 0: unknown */
     bool passed;
@@ -30,15 +31,16 @@ struct lb_feed_search {
     int count;
     int passed, failed; /* largest that passed and smallest that failed; 0: none */
     bool searches;      /* false: a fixed number was requested */
-    bool data_end;      /* the data is too small for more */
+    bool data_end;      /* the data is too small for more accelerators */
 };
 
-/* Doubles until a number fails, then bisects; assumes that utilization does not rise with more accelerators. `most` is
- * the upper limit. */
+/* Doubles the number until one fails, then bisects. Assumes that utilization does not rise with more accelerators.
+ * `most` is the upper limit. */
 stk_status lb_feed_search(lb_feed_try try_one, void *context, int most, struct lb_feed_search *out, stk_error *err);
 
-/* `count` accelerators, or LB_ACCELERATORS_SEARCH. *passed: that number passes (search: at least one does), and all
- * requirements hold. STK_E_CONFIG: no step time is set, or the result will not have a required figure. */
+/* Measures `count` accelerators, or searches if `count` is LB_ACCELERATORS_SEARCH, and prints the result. Sets *passed
+ * if that number passes (search: if any number does) and all requirements hold. STK_E_CONFIG: an option does not apply,
+ * no step time is set, or the result will not have a required figure. */
 stk_status lb_accelerators(const struct lb_config *config, int count, const struct lb_require *each, int require_count,
                            bool json, FILE *to, bool *passed, stk_error *err);
 

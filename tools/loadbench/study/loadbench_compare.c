@@ -1,4 +1,4 @@
-/* loadbench_compare.c: compares two results; the uncertainty of a median follows from the repeats of both runs. */
+/* loadbench_compare.c: compares two results. The confidence intervals are computed from the repeats of both runs. */
 #include "loadbench_compare.h"
 #include "error.h"
 #include "loadbench_result.h"
@@ -15,7 +15,7 @@ enum { SHOWN = 12, LEAST_REPEATS = 5 };
 
 #define KEPT "a result saved with loadbench CONFIG.yaml --format=json >RESULT.json"
 
-/* Reports invalid JSON. The parser's message would quote the file. */
+/* Reports invalid JSON. The parser's message is not used, because it quotes the file. */
 static stk_status fail_json(const char *path, const json_error_t *wrong, stk_error *err)
 {
     struct stat about;
@@ -135,7 +135,7 @@ struct differences {
     int count;
 };
 
-/* Facts that differ between any two runs and do not matter for a comparison. */
+/* Whether the fact differs between any two runs and does not matter for a comparison. */
 static bool passes(const char *path)
 {
     static const char *const words[] = {"available", "free", "started", "resident", "cached", "memory_budget"};
@@ -242,7 +242,7 @@ stk_status lb_compare(const json_t *before, const char *path, json_t *now, FILE 
     fputc('\n', to);
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         const json_t *old = json_object_get(before, parts[i]), *own = json_object_get(now, parts[i]);
-        if (old && own) /* the source of an iterable has neither config nor data */
+        if (old && own) /* the result of an iterable has neither config nor data */
             differ(parts[i], old, own, &differences);
     }
     if (differences.count > SHOWN)

@@ -1,6 +1,6 @@
 /* loadbench_feed.c: one thread per accelerator, which takes a batch, sleeps for a step and releases the batch. The
- * first step of each does not count. After all threads have finished it and the ramp is over, everything counts until a
- * common end. */
+ * first step of each thread does not count. When all threads have finished theirs and the ramp is over, everything
+ * counts until a common end. */
 #include "loadbench_feed.h"
 #include "allocate.h"
 #include "clock.h"
@@ -22,8 +22,8 @@ struct feed {
     const struct lb_bench *bench;
     int count;
     _Atomic int ready;        /* number of accelerators that have finished or failed their first step */
-    _Atomic bool stop;        /* one has failed */
-    _Atomic int64_t begin_ns; /* 0: not all are ready */
+    _Atomic bool stop;        /* an accelerator has failed */
+    _Atomic int64_t begin_ns; /* start of the measurement; 0: not all are ready */
     const struct lb_consumer *consumer;
 };
 
@@ -31,7 +31,7 @@ struct accelerator {
     struct feed *feed;
     stk_loader *loader;
     stki_thread *thread;
-    int64_t steps, samples, begin_ns, end_ns; /* the part that counts */
+    int64_t steps, samples, begin_ns, end_ns; /* totals and times of the measured part */
     stk_status status;
     stk_error err;
 };
@@ -64,7 +64,7 @@ static stk_status next_batch(struct accelerator *a, stk_batch **batch)
     }
 }
 
-/* Runs one step; false: the end. */
+/* Runs one step. Returns false at the end. */
 static bool step(struct accelerator *a, struct lb_consumer_state *state)
 {
     stk_batch *batch = NULL;
@@ -122,7 +122,7 @@ static stk_status open_loader(const struct lb_config *config, struct accelerator
     snprintf(sets[0], sizeof sets[0], "loader.rank=%d", rank);
     snprintf(sets[1], sizeof sets[1], "loader.world_size=%d", a->feed->count);
     snprintf(sets[2], sizeof sets[2], "loader.num_workers=%d", workers > 1 ? workers : 1);
-    all[count++] = sets[0]; /* uses reserved room, and only for this call */
+    all[count++] = sets[0]; /* room is reserved (LB_MORE_SETS); applies only to this call */
     all[count++] = sets[1];
     if (!stki_node_get(loader, "num_workers"))
         all[count++] = sets[2];
@@ -162,7 +162,7 @@ static void sum_up(const struct accelerator *all, const struct feed *feed, struc
         out->workers = stats.workers;
 }
 
-/* STK_END: interrupted before all of them had a counted step. */
+/* Returns the first failure. STK_END: interrupted before every accelerator had completed a measured step. */
 static stk_status check(const struct accelerator *all, const struct feed *feed, stk_error *err)
 {
     for (int i = 0; i < feed->count; i++)

@@ -1,4 +1,4 @@
-/* loadbench_feed.h: N emulated accelerators at once. */
+/* loadbench_feed.h: runs N emulated accelerators at once. */
 #ifndef LOADBENCH_FEED_H
 #define LOADBENCH_FEED_H
 

@@ -1,5 +1,5 @@
-/* loadbench_range.c: see loadbench_range.h. Numbers of a range may have a unit of the config language; intermediate
- * ones get the unit of the first. */
+/* loadbench_range.c: see loadbench_range.h. Numbers of a range may have a unit of the config language. All values are
+ * written in the unit of the first number. */
 #include "loadbench_range.h"
 #include "allocate.h"
 #include "error.h"
@@ -15,11 +15,11 @@ struct number {
     double value; /* the number, in its unit */
     char unit[8];
     enum stki_unit kind; /* must be the same for all numbers of a range */
-    double factor;       /* factor of the unit */
+    double factor;       /* value of one unit */
     bool whole;          /* written as an integer */
 };
 
-/* Reads one number with its unit from `text` up to `end`. */
+/* Parses one number with its unit from `text` up to `end`. */
 static bool read_number(const char *text, const char *end, struct number *out)
 {
     char *rest;
@@ -142,7 +142,7 @@ static stk_status keep_item(struct lb_range *out, const char *option, const char
     return dots ? keep_range(out, option, item, length, dots, err) : keep(out, item, length, option, err);
 }
 
-/* Length up to the next comma outside brackets and quotes. */
+/* Returns the length up to the next comma outside brackets and quotes. */
 static size_t item_length(const char *text)
 {
     int depth = 0;

@@ -1,5 +1,5 @@
-/* loadbench_require.c: see loadbench_require.h. A number without unit has the unit in the name of the figure; one with
- * a unit is converted. */
+/* loadbench_require.c: see loadbench_require.h. A number without a unit is in the unit that the name of the figure ends
+ * in. A number with a unit is converted to it. */
 #include "loadbench_require.h"
 #include "allocate.h"
 #include "error.h"
@@ -119,7 +119,7 @@ static const struct {
     {"limits.", "is not measured with bench.limit: false"},
 };
 
-/* NULL: all runs have the figure, or none does. `tree`: the result. */
+/* Returns what a figure requires; NULL: all runs have the figure, or none does. `tree`: the result. */
 static const char *need_of(const char *name, const json_t *tree)
 {
     const json_t *utilization = json_object_get(tree, "utilization"); /* only runs with a step have it */

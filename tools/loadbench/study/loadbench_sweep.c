@@ -1,5 +1,5 @@
-/* loadbench_sweep.c: every point is a normal run with additional assignments. A summary of it is kept: {"set": {KEY:
- * VALUE, …}, "result": {…}, "wait": {…}, "verdict": …} or {"set", "failure"}. Table, JSON and plots are made from
+/* loadbench_sweep.c: every point is a normal run with additional assignments. A summary of each point is kept: {"set":
+ * {KEY: VALUE, …}, "result": {…}, "wait": {…}, "verdict": …} or {"set", "failure"}. Table, JSON and plots are made from
  * these. Points are run in the order of the table. */
 #include "loadbench_sweep.h"
 #include "allocate.h"
@@ -166,7 +166,7 @@ stk_status lb_sweep_run(struct lb_sweep *sweep, const char *path, const char *co
             worst = status;
             first = own;
         }
-        /* If the value is out of range for all points, the error is like that for an unknown key. */
+        /* A value that is out of range at every point is an error in the command, like an unknown key. */
         all_config = all_config && (status == STK_E_CONFIG || status == STK_E_RANGE);
     }
     sweep->tree = json_pack("{s:o, s:o, s:O, s:b}", "keys", keys, "points", points, "first_point", sweep->facts,
@@ -224,7 +224,7 @@ static void figure_cell(const json_t *point, int figure, char *out)
         snprintf(out, CELL, "%s", LB_NUMBER(value));
 }
 
-/* The text of a cell; without a point, of the header. */
+/* Writes the text of a cell or, without a point, of the header. */
 static void cell(const struct lb_sweep *sweep, const json_t *point, int column, char *out)
 {
     const int figure = column - sweep->count;

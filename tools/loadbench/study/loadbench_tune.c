@@ -68,7 +68,7 @@ struct tuning {
     FILE *to;
     json_t *tried;
     struct setting best;
-    int start[COORDINATES]; /* ladder index at or next to the initial values; < 0: none */
+    int start[COORDINATES]; /* ladder index closest to the initial value; < 0: none */
     bool over;              /* the best setting so far is the original config, which exceeds the budget */
 };
 
@@ -177,7 +177,8 @@ struct pair {
     stk_status status;          /* result of the new one */
 };
 
-/* `all`: continue even if the first turns show no gain. Stops if a setting cannot be measured, or at a signal. */
+/* Measures two settings alternately. `all`: continues even if the first turns show no gain. Stops if a setting cannot
+ * be measured, or at a signal. */
 static struct pair measure_pair(const struct tuning *tuning, const struct setting *old, const struct setting *own,
                                 bool all, stk_error *err)
 {
@@ -223,7 +224,8 @@ static void note(struct tuning *tuning, const struct setting *setting, const str
                                                    "samples_per_s", now, "verdict", verdict));
 }
 
-/* Tries `next`; true: it is now the best setting. Gives up after a first pair without gain. */
+/* Measures `next` against the best setting. Returns whether `next` is now the best. Gives up after the first turn
+ * without a gain. */
 static bool try_setting(struct tuning *tuning, const struct setting *next)
 {
     stk_error err;
@@ -252,7 +254,7 @@ static bool try_setting(struct tuning *tuning, const struct setting *next)
 
 /* ---- the search ---- */
 
-/* The ladder index at or next to a value in effect. */
+/* Returns the index of the value on the ladder that is closest to `value`. */
 static int rung_of(const char *const *ladder, double value)
 {
     int best = 0;
@@ -280,7 +282,8 @@ static void read_effective(struct tuning *tuning, const json_t *effective)
         tuning->start[ACCESS] = k;
 }
 
-/* Applies a move to the best setting. False: the end of the ladder, or not applicable to this config. */
+/* Applies a move to the best setting. Returns false at the end of the ladder, and if the move does not apply to this
+ * config. */
 static bool moved(const struct tuning *tuning, const struct move *move, struct setting *out)
 {
     *out = tuning->best;

@@ -1,5 +1,5 @@
-/* loadbench_tune.h: --tune, searches num_workers, prefetch, tile_bytes and access for the most samples/s within a
- * budget. */
+/* loadbench_tune.h: --tune searches for the num_workers, prefetch, tile_bytes and access with the most samples/s within
+ * a budget. */
 #ifndef LOADBENCH_TUNE_H
 #define LOADBENCH_TUNE_H
 
