@@ -1,4 +1,4 @@
-/* core.h: the extension module stoker._core. It is compiled against Python's limited API of 3.11, so that one binary
+/* core.h: the extension module stoker._core. It is compiled against the limited API of Python 3.11, so that one binary
  * works with all later versions.
  *
  * module.c     the module: its types, and the hooks into the package's Python code

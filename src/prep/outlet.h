@@ -61,7 +61,7 @@ stk_status stki_outlet_finish(stki_outlet *outlet, stk_error *err);
  */
 void stki_outlet_drop(stki_outlet *outlet);
 
-/* The final path of a shard, or (-1) of a single data set. Free with stki_free. */
+/* The final path of a shard, or, if `shard` is -1, of a single data set. Free with stki_free. */
 char *stki_outlet_path(const stki_job *job, int64_t shard);
 /* Lists the files of a complete outlet: appends {"temporary", "final", "rows", "bytes", "xxh3"} of each to `files`. */
 stk_status stki_outlet_files(const json_t *lines, json_t *files, stk_error *err);

@@ -3,7 +3,7 @@
  *
  *     8 and 16 bits     one bin per value
  *     f32               sign, exponent and the first `bits` bits of the fraction
- *     f64               the same; integers of 32 and 64 bits are counted as the nearest f64
+ *     f64               the same; 32-bit and 64-bit integers are counted as the nearest f64
  *
  * With 10 bits the width of a bin is at most 1/1024 of its values (f32), and integers below 2048 have separate bins.
  * Bins are in pages, which are allocated on demand: for f32, f64 and wide integers a page is one sign and exponent.
@@ -37,7 +37,7 @@ typedef struct stki_bins {
     stki_bin *bin;
     int64_t count, total;
     int64_t nan,
-        infinite[2]; /* negative, positive; only for floats of 8 and 16 bits: others count only finite values */
+        infinite[2]; /* negative, positive; only for 8-bit and 16-bit floats: others count only finite values */
 } stki_bins;
 
 /* STK_E_LIMIT: more than `most_bytes` are needed. */

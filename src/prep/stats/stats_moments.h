@@ -35,7 +35,7 @@ typedef struct stki_run_room {
     double value[STKI_RUN];
 } stki_run_room;
 
-/* Adds at most STKI_RUN contiguous elements of f32, f64 or integers of 32 or 64 bits. *finite and *finite_count: the
+/* Adds at most STKI_RUN contiguous elements: f32, f64, or 32-bit or 64-bit integers. *finite and *finite_count: the
  * counted elements, in `x` or (only for floats, if some are not finite) in `room`, with the same dtype. */
 void stki_moments_add(stki_moments *moments, const stki_stats_loops *loops, stk_dtype dtype, const void *x, int64_t n,
                       stki_run_room *room, const void **finite, int64_t *finite_count);

@@ -3,9 +3,9 @@
  * consecutive rows starting at a multiple of it (fewer at the end, and if rows were skipped), processed by one call of
  * stki_tally_block. Everything else is independent of the order: counts, and sums without rounding (exact_sum.h).
  *
- * Inside a block the elements of a channel, row after row in C order, are divided into runs of STKI_RUN. Floats and
- * integers of 8 and 16 bits are counted by value; their moments are computed from the counts at the end. A tally may be
- * used by only one thread at a time; a form is immutable. */
+ * Inside a block the elements of a channel, row after row in C order, are divided into runs of STKI_RUN. 8-bit and
+ * 16-bit floats and integers are counted by value; their moments are computed from the counts at the end. A tally may
+ * be used by only one thread at a time; a form is immutable. */
 #ifndef STKI_STATS_TALLY_H
 #define STKI_STATS_TALLY_H
 
