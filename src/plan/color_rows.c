@@ -2,13 +2,13 @@
 #include "color_rows.h"
 #include "float_control.h"
 
-/* The pixels of a row, to which the steps are applied. */
+/* The pixels of the image, in the orientation of the row. */
 typedef struct canvas {
     const stki_color_loops *loops;
     const uint8_t *first;       /* address of its first pixel */
     int64_t down, right, apart; /* bytes to the next line, pixel and channel */
     int channels;
-    int64_t lines, width, step; /* step: number of lines processed at a time */
+    int64_t lines, width, step; /* step: number of lines converted at a time */
     float *planes[3];
 } canvas;
 

@@ -1,4 +1,4 @@
-/* color_rows.h: rows whose colors change. The bytes of a window are converted to f32 planes a few lines at a time, the
+/* color_rows.h: makes rows whose colors change. A few lines of a window at a time are converted to f32 planes, the
  * steps drawn for the sample are applied, and the result is converted into the row. A step that needs the mean of the
  * image costs another pass over the bytes. */
 #ifndef STKI_COLOR_ROWS_H
@@ -6,7 +6,7 @@
 
 #include "resample.h"
 
-/* `window`: the first byte of the placement's window, `strides` along the sample's axes. */
+/* `window`: address of the first byte of the placement's window. `strides`: along the sample's axes. */
 stk_status stki_color_store(const stki_field_plan *plan, stki_resampler *resampler, const uint8_t *window,
                             const int64_t *strides, void *row, stk_error *err);
 

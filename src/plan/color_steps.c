@@ -47,7 +47,7 @@ static stk_status read_adjustment(const reading *r, stk_error *err)
     return number(r->node, k == 3 ? -0.5 : 0, k == 3 ? 0.5 : 1e30, &r->step->low[0], err);
 }
 
-/* x: from 1 - x (at least 0) to 1 + x (for hue: -x to x), or [low, high]. */
+/* Parses [low, high], or x, which means from 1 - x (at least 0) to 1 + x, for hue from -x to x. */
 static stk_status read_spread(const reading *r, int k, const stki_node *node, stk_error *err)
 {
     const double least = k == 3 ? -0.5 : 0, most = k == 3 ? 0.5 : 1e30, middle = k == 3 ? 0 : 1;
@@ -176,7 +176,8 @@ static stki_color_step adjustment(enum stki_color_kind kind, double factor)
     return (stki_color_step){.kind = kind, .factor = (float)factor, .rest = (float)(1 - factor)};
 }
 
-/* As in torchvision's ColorJitter: draws the order of the four first, then all their factors, whether used or not. */
+/* Like torchvision's ColorJitter, draws the order of the four adjustments first, then the factors of all four, even of
+ * those that are not used. */
 static int draw_jitter(const stki_color_operation_step *s, stki_draw *draw, stki_color_step *out)
 {
     int order[4], count = 0;

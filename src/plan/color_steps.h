@@ -9,8 +9,8 @@
 #include "operation.h"
 
 enum stki_color_operation {
-    STKI_OP_ADJUST,    /* one kind with a fixed factor */
-    STKI_OP_JITTER,    /* up to four kinds, random factors, random order */
+    STKI_OP_ADJUST,    /* one kind of adjustment, with a fixed factor */
+    STKI_OP_JITTER,    /* up to four kinds of adjustment, with random factors in random order */
     STKI_OP_GRAYSCALE, /* with probability p */
     STKI_OP_SWAP,      /* permutes the channels */
     STKI_OP_RANDOM_PERMUTATION
@@ -23,7 +23,7 @@ typedef struct stki_color_operation_step {
     const stki_node *node;
     uint64_t draw; /* 0: nothing is drawn */
     enum stki_color_kind kind;
-    bool has[4]; /* JITTER: which of brightness, contrast, saturation and hue are given */
+    bool has[4]; /* JITTER: which of brightness, contrast, saturation and hue the config sets */
     double low[4], high[4];
     double p;
     uint8_t from[3];

@@ -30,7 +30,7 @@ uint64_t stki_draw_name(const char *name, const char *operation)
             if (!*at)
                 break;
         }
-    block = stki_philox_draw(hash, DRAW_TAG, 0); /* FNV mixes the last letters poorly */
+    block = stki_philox_draw(hash, DRAW_TAG, 0); /* FNV mixes the last characters poorly */
     return pair(&block, 0);
 }
 

@@ -6,10 +6,11 @@
 #include "document.h"
 #include "packed_reader.h"
 
-/* `pad` of a field of varying length: rows padded to a common length with a mask, instead of values and offsets. */
+/* `pad` of a field of varying length: rows are padded to a common length and have a mask, instead of values and
+ * offsets. */
 typedef struct stki_pad {
     bool padded, truncate; /* truncate: longer rows are cut to `to` */
-    int64_t to;            /* 0: the batch's longest row */
+    int64_t to;            /* common length; 0: that of the batch's longest row */
     double value;
     char element[16]; /* value of the padding, in the field's dtype */
 } stki_pad;
@@ -25,13 +26,14 @@ enum stki_offsets { STKI_OFFSETS_FIXED, STKI_OFFSETS_SHIFTED, STKI_OFFSETS_RANDO
 enum stki_take { STKI_TAKE_FIRST, STKI_TAKE_LAST, STKI_TAKE_ALL };
 typedef struct stki_window {
     int64_t length;           /* 0: no windows */
-    int64_t stride, dilation; /* step between windows, and between the samples of one window; at least 1 */
+    int64_t stride, dilation; /* distance between windows, and between the samples of a window; at least 1 */
     int offsets;              /* enum stki_offsets; unless fixed, the order determines where windows begin */
     const char *group_by;     /* "files", "none" or a field; see docs/internals/order.md */
     int take;                 /* enum stki_take: which samples fields without windows return */
 } stki_window;
 
-/* The distance between possible starts of windows: windows with variable offsets may start at any sample. */
+/* Returns the distance between possible starts of windows, which is 1 unless offsets are fixed: other windows may start
+ * at any sample. */
 static inline int64_t stki_window_step(const stki_window *window)
 {
     return window->offsets == STKI_OFFSETS_FIXED ? window->stride : 1;
@@ -48,12 +50,13 @@ typedef struct stki_tokens {
 
 /* source.classes and unknown_class: where class names come from, and how other labels are handled. */
 enum stki_classes_from {
-    STKI_CLASSES_DEFAULT, /* as SORTED, for class folders */
+    STKI_CLASSES_DEFAULT, /* not set; class folders are numbered as with SORTED */
     STKI_CLASSES_SORTED,  /* all names in the field, sorted */
     STKI_CLASSES_LISTED,
     STKI_CLASSES_FILES /* from files that contain class names */
 };
-#define STKI_UNKNOWN_ERROR (INT64_MIN + 1) /* of `unknown`; any other value is the number given to unknown classes */
+/* these are values of `unknown`; any other value is the class number that unknown classes get */
+#define STKI_UNKNOWN_ERROR (INT64_MIN + 1)
 #define STKI_UNKNOWN_SKIP INT64_MIN
 typedef struct stki_class_config {
     const stki_node *node; /* its node in the config; NULL: not given */
@@ -66,7 +69,7 @@ typedef struct stki_class_config {
 
 typedef struct stki_field_config {
     const char *name;
-    const stki_node *node; /* its node in the config, for messages; NULL: from the C API */
+    const stki_node *node; /* the field's node in the config, for messages; NULL: set through the C API */
     const char **paths;    /* shards; the array is owned by the config */
     int path_count;
     const stki_node *synthetic; /* instead of paths */
@@ -74,17 +77,17 @@ typedef struct stki_field_config {
     bool sample_per_file;
     stk_dtype source_dtype, dtype;
     const char *source_layout, *layout; /* NULL: none given */
-    const char *base_dir;        /* base of relative paths that are not from a file; NULL: the working directory */
+    const char *base_dir; /* folder for relative paths that are not from a config file; NULL: the working directory */
     const stki_node *transforms; /* a list, or NULL */
     const stki_node *views;      /* a map of ranges, or NULL (views.h) */
     stki_pad pad;
     stki_ragged ragged;
     stki_tokens tokens;
     stki_window window;
-    int64_t row_samples; /* samples per row, window.dilation apart; 0: one sample, without an axis for samples. Set when
-                            the data set has been opened */
+    int64_t row_samples; /* number of samples per row, which are window.dilation apart; 0: one sample, and the row has
+                            no axis for samples. Set when the data set has been opened */
     stki_class_config classes;
-    /* This field holds the segments or positions of an earlier packed field; it has no files of its own. */
+    /* Whether this field is the segments or positions of an earlier packed field. It then has no files of its own. */
     bool derived;
     int derived_from;
     enum stki_packed_tensor derived_part;

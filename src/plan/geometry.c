@@ -1,8 +1,8 @@
 /* geometry.c: computes the placement of one image from the geometry steps; see geometry.h.
  *
- * A frame accumulates the steps: a window of the canvas (the image, or the resized image after a resize) and the
- * orientation in which it is viewed. A crop makes the window smaller, a flip changes the orientation. A padding step
- * stores the current window as the region that has pixels. */
+ * A frame accumulates the effect of the steps. It is a window of the canvas (the image, or after a resize the resized
+ * image) and the orientation in which the window is viewed. A crop makes the window smaller, a flip changes the
+ * orientation, and a padding step records the current window as the region that has pixels. */
 #include "geometry.h"
 #include "error.h"
 #include "float_control.h"
@@ -21,7 +21,7 @@ static stki_orientation flipped(stki_orientation o, bool vertical)
     return o;
 }
 
-/* A quarter turn counterclockwise flips left and right, then swaps rows and columns. */
+/* A quarter turn counterclockwise is a horizontal flip followed by a transposition. */
 static stki_orientation turned(stki_orientation o, int quarters)
 {
     for (int i = 0; i < quarters; i++) {
@@ -60,7 +60,8 @@ unsigned stki_geometry_orientations(const stki_geometry *geometry)
 
 /* ---- sizes ---- */
 
-/* One side gets the size from the step; the other is rounded down as in torchvision, but is at least one pixel. */
+/* Sets one side to the length in the step and the other in proportion, rounded down as in torchvision, but to at least
+ * one pixel. */
 static void keep_aspect(const stki_geometry_step *step, double height, double width, int64_t *out_height,
                         int64_t *out_width)
 {
@@ -183,7 +184,7 @@ static int64_t seen_width(const frame *f)
     return f->o.transpose ? f->window.height : f->window.width;
 }
 
-/* Half of the difference; odd differences are rounded half to even, as in Python. */
+/* Returns half of the difference, rounded half to even, as in Python. */
 static int64_t half(int64_t difference)
 {
     return difference / 2 + (difference % 2 && difference / 2 % 2);
@@ -346,7 +347,7 @@ static stk_status apply_resize(const stki_geometry_step *step, frame *f, stk_err
 
 /* ---- padding ---- */
 
-/* Marks the current window as the region that has pixels; everything outside is padding. most_y, most_x: the largest
+/* Records the current window as the region that has pixels. Everything outside is padding. most_y, most_x: the largest
  * padding on one side. */
 static stk_status begin_padding(const stki_geometry *geometry, const stki_geometry_step *step, frame *f, int64_t most_y,
                                 int64_t most_x, stk_error *err)
@@ -514,8 +515,8 @@ static void apply_rotate(const stki_geometry_step *step, const stki_occasion *oc
 
 /* ---- the result ---- */
 
-/* Describes `length` pixels starting at `start`, of which [0, n) exist. *low and *high: range of the pixels that are
- * needed. Returns whether there is padding. */
+/* Describes `length` pixels from `start` on along an axis of n pixels. Pixels outside [0, n) are padding. Pixels [*low,
+ * *high) are needed. Returns whether there is padding. */
 static bool pad_axis(enum stki_padding padding, int64_t n, int64_t start, int64_t length, stki_pad_axis *out,
                      int64_t *low, int64_t *high)
 {
@@ -546,7 +547,7 @@ static bool pad_axis(enum stki_padding padding, int64_t n, int64_t start, int64_
         *low = other < *low ? other : *low;
         *high = larger(*high, larger(r->from, other) + 1);
     }
-    if (out->count == 0) { /* only fill: requests one pixel, which is not used */
+    if (out->count == 0) { /* everything has the fill value, but a job needs at least one pixel */
         *low = 0;
         *high = 1;
     }

@@ -1,8 +1,9 @@
-/* geometry.h: the transforms that move pixels: they determine which part of an image becomes a row, in which size and
- * orientation. Any number of steps reduces to one part of the image, one size that it is scaled to, one window of the
- * result (which may extend past its edges) and one of eight orientations, so that only visible pixels are computed. The
- * result has the same bytes as executing the steps one by one: pixels removed by a crop do not influence a later
- * resize. (The exception: a flip or rotation before a resize is done after it.) Sizes and draws follow torchvision.
+/* geometry.h: the transforms that move pixels: they determine which part of an image becomes a row, and in which size
+ * and orientation. Any number of steps reduces to one part of the image, one size that it is scaled to, one window of
+ * the result (which may extend past its edges) and one of eight orientations, so that only visible pixels are computed.
+ * The result has the same bytes as executing the steps one by one: pixels removed by a crop do not influence a later
+ * resize. (There is one exception: a flip or rotation before a resize is done after it.) Sizes and draws follow
+ * torchvision.
  *
  *     geometry_steps.c  reads the config     geometry.c  one image     docs/reference/transforms.md  the definitions */
 #ifndef STKI_GEOMETRY_H
@@ -34,7 +35,7 @@ typedef struct stki_geometry_step {
     enum stki_geometry_kind kind;
     const stki_node *node;
     uint64_t draw;         /* stki_draw_name; 0: no draw */
-    int64_t top, left;     /* CROP; TRANSLATE: pixels down and to the right */
+    int64_t top, left;     /* CROP: position; TRANSLATE: number of pixels down and to the right */
     int64_t height, width; /* RESIZE: width 0: the shorter side becomes `height`, keeping the aspect ratio; height also
                               0: the longer side becomes `longest`. PAD: size of the result; 0: determined by `pad` */
     int64_t longest;       /* RESIZE of one side: limit for the longer side; 0: none */
@@ -79,13 +80,14 @@ const stki_operation *stki_geometry_operation(int index);
 stk_status stki_geometry_read(stki_geometry *geometry, const char *operation, const stki_node *node, const char *draw,
                               stk_error *err);
 
-/* Computes the size of the result for an image of this size; 0: unknown. False, with *why set to the step, if the
- * result depends on an unknown size or varies from sample to sample. */
+/* Computes the size of the result for an image of this size; 0: unknown. Returns false if the result depends on an
+ * unknown size or varies from sample to sample, in which case *why is the step that causes this, if there is one. */
 bool stki_geometry_size(const stki_geometry *geometry, int64_t height, int64_t width, int64_t *out_height,
                         int64_t *out_width, const stki_geometry_step **why);
 
 /* An orientation: pixel (y, x) of the row is pixel (u, v) of the window, where (u, v) is (x, y) if `transpose`,
- * otherwise (y, x), and `flip_u` or `flip_v` count that coordinate from the other end. As a number: bits 4, 2, 1. */
+ * otherwise (y, x), and `flip_u` or `flip_v` count that coordinate from the other end. As a number, the members are
+ * bits 4, 2 and 1. */
 typedef struct stki_orientation {
     bool transpose, flip_u, flip_v;
 } stki_orientation;
@@ -102,7 +104,7 @@ static inline stki_orientation stki_orientation_of(int number)
     return (stki_orientation){(number & 4) != 0, (number & 2) != 0, (number & 1) != 0};
 }
 
-/* Bit n: orientation n is possible. */
+/* Returns a set in which bit n means that orientation n is possible. */
 unsigned stki_geometry_orientations(const stki_geometry *geometry);
 
 /* One axis of a padded window: runs of pixels copied from the image; pixels that no run covers have the fill value. */
@@ -110,7 +112,7 @@ typedef struct stki_pad_axis {
     int64_t length; /* length of the window */
     int count;
     struct stki_pad_run {
-        int64_t to, from, length; /* `from` is relative to the first pixel that is needed */
+        int64_t to, from, length; /* `to` is in the window, `from` relative to the first pixel that is needed */
         int step;                 /* 1, -1, or 0: repeats one pixel */
     } runs[3];
 } stki_pad_axis;
@@ -118,9 +120,9 @@ typedef struct stki_pad_axis {
 /* The combined effect of the steps on one image. */
 typedef struct stki_placement {
     int64_t top, left;   /* position of the job's input in the image, in pixels */
-    stki_resize_job job; /* everything except the channels; a copy if no step resizes */
-    bool padded; /* the window extends past the edges: the job makes the pixels that are needed, and these axes place
-                    them in the window: */
+    stki_resize_job job; /* all members except `channels`; only copies pixels if no step resizes */
+    bool padded; /* the window extends past the edges: the job makes only the pixels that are needed, and pad_y and
+                    pad_x place them in the window */
     stki_pad_axis pad_y, pad_x;
     stki_orientation orientation; /* maps the window to the row */
 } stki_placement;

@@ -1,5 +1,5 @@
-/* geometry_steps.c: parses the geometry steps of a config; see geometry.h. Names and parameters follow torchvision
- * where it has the step. */
+/* geometry_steps.c: parses the geometry steps of a config; see geometry.h. Steps that torchvision also has follow its
+ * names and parameters. */
 #include "error.h"
 #include "geometry.h"
 #include <math.h>
@@ -39,7 +39,7 @@ static stk_status size(const stki_node *node, int64_t *height, int64_t *width, s
     return status != STK_OK ? status : pixels(node->items[1], 1, width, err);
 }
 
-/* The same, but a single number means a square. */
+/* Like size(), but a single number means a square. */
 static stk_status square(const stki_node *node, stki_geometry_step *step, stk_error *err)
 {
     stk_status status = size(node, &step->height, &step->width, err);
@@ -154,7 +154,7 @@ static stk_status take_fill(stki_geometry *geometry, const stki_node *node, stk_
     return status;
 }
 
-/* Parses padding_mode and fill of a step whose result may extend beyond the image. */
+/* Parses padding_mode and fill of a step that may pad. */
 static stk_status begin_padding(const reading *r, stk_error *err)
 {
     static const char *const modes[] = {"constant", "edge", "reflect", "symmetric", NULL};
@@ -238,7 +238,7 @@ static stk_status take_longer(const reading *r, const stki_node *longer, stk_err
     return pixels(longer, 1, &r->step->longest, err);
 }
 
-/* Parses `max_size`, the upper limit of the longer side; `size` is the length of the shorter side. */
+/* Parses `max_size`, the upper limit for the longer side, which requires that `size` is one number. */
 static stk_status take_max_size(const reading *r, stk_error *err)
 {
     const stki_node *most = stki_node_get(r->node, "max_size");

@@ -53,7 +53,7 @@ static stk_status resolve(stki_field_plan *plan, stk_error *err)
     return check_cutout(plan, err);
 }
 
-/* Stores a value as a conversion does. */
+/* Stores a value in the way a conversion does. */
 static void store(const stki_field_plan *plan, float y, uint8_t *to)
 {
     const stki_fold *fold = plan->fold;
@@ -69,8 +69,8 @@ static void store(const stki_field_plan *plan, float y, uint8_t *to)
     stki_convert_store(stki_convert_dst_of(plan->dtype), &lane, to, y);
 }
 
-/* Computes the arithmetic that follows the erasing step: *a * value + *b. This is the total arithmetic without the part
- * before the step. */
+/* Computes the arithmetic that follows the erasing step, *a * value + *b, by removing the arithmetic before the step
+ * from the total. */
 static void erased_affine(const stki_field_plan *plan, int64_t c, double *a, double *b)
 {
     const stki_fold *fold = plan->fold;
@@ -97,7 +97,7 @@ static double least_of(stk_dtype dtype)
     return is_signed ? -largest_of(dtype) - 1 : 0;
 }
 
-/* Unless saturation is requested, a value that rows cannot represent is an error. */
+/* Rejects a value that rows cannot represent. If rows are quantized, the value is clamped instead. */
 static stk_status check_erased(const stki_field_plan *plan, double value, double y, stk_error *err)
 {
     const double low = least_of(plan->dtype), high = largest_of(plan->dtype);

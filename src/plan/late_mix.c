@@ -146,7 +146,7 @@ const stki_late_ops stki_late_mix = {step, resolve, compile, fini};
 
 void stki_mix_list_tensors(stki_field_plan *plan)
 {
-    if (!plan->mix.paired) /* the partners' labels, and the share of the first */
+    if (!plan->mix.paired) /* adds the partners' labels, and the share of each row's own label */
         return;
     plan->tensors[plan->tensor_count] = plan->tensors[0];
     plan->tensors[plan->tensor_count].ending = "_mix";

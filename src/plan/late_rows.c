@@ -1,7 +1,7 @@
 /* late_rows.c: see late_rows.h. */
 #include "late_rows.h"
 
-/* In the order in which they apply to a row. */
+/* In the order in which they are applied to a row. */
 static const stki_late_ops *const steps[] = {&stki_late_one_hot, &stki_late_erase, &stki_late_mix};
 enum { STEPS = sizeof steps / sizeof *steps };
 

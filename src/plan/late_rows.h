@@ -1,12 +1,12 @@
-/* late_rows.h: the part of a plan for the steps that follow the conversion to a row (late_steps.h): their checks,
- * allocations and compilation. */
+/* late_rows.h: the part of a plan for the steps that operate on converted rows (late_steps.h): checks, allocations and
+ * compilation. */
 #ifndef STKI_LATE_ROWS_H
 #define STKI_LATE_ROWS_H
 
 #include "plan.h"
 
 typedef struct stki_late_ops {
-    /* The config node of this kind of step; NULL: the plan has none. */
+    /* Returns the config node of this step; NULL: the plan does not have it. */
     const stki_node *(*step)(const stki_field_plan *plan);
     /* Called when the rest of the plan has been resolved. */
     stk_status (*resolve)(stki_field_plan *plan, stk_error *err);
@@ -17,12 +17,12 @@ typedef struct stki_late_ops {
 
 extern const stki_late_ops stki_late_one_hot, stki_late_erase, stki_late_mix;
 
-/* ---- late_rows.c: calls all of them ---- */
+/* ---- late_rows.c: calls the functions of all steps ---- */
 
 stk_status stki_late_resolve(stki_field_plan *plan, stk_error *err);
 stk_status stki_late_compile(stki_field_plan *plan, enum stki_stores stores, stk_error *err);
 void stki_late_fini(stki_field_plan *plan);
-/* The first such step of the plan; NULL: none. */
+/* Returns the first of these steps that the plan has; NULL: none. */
 const stki_node *stki_late_step(const stki_field_plan *plan);
 
 /* ---- late_erase.c ---- */
@@ -32,13 +32,13 @@ void stki_erase_row(const stki_field_plan *plan, const stki_occasion *occasion, 
 
 /* ---- late_mix.c ---- */
 
-enum { STKI_MIX_BLOCK = 4096 /* elements mixed and rounded per block, which stays in the cache */ };
+enum { STKI_MIX_BLOCK = 4096 /* elements mixed and rounded at a time, few enough for the cache */ };
 
 /* Whether rows are made in f32 and mixed before rounding. */
 bool stki_mix_wants_unrounded(const stki_field_plan *plan);
 /* Appends the tensors of mixed rows to the plan's list. */
 void stki_mix_list_tensors(stki_field_plan *plan);
-/* Resolves the label fields that are mixed together with images. */
+/* Finds the label fields that are mixed together with images. */
 stk_status stki_mix_link(stki_field_plan *plans, int count, stk_error *err);
 
 /* ---- kinds of dtypes of rows ---- */

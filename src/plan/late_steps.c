@@ -240,8 +240,8 @@ bool stki_erase_draw(const stki_erase *erase, const stki_occasion *occasion, int
     return erases;
 }
 
-/* Like torchvision's CutMix: a box with the fraction 1 - lambda of the area around a uniformly drawn center, clipped at
- * the edges. */
+/* Like torchvision's CutMix, draws a box with the fraction 1 - lambda of the area around a uniformly drawn center, and
+ * clips it at the edges. */
 static void draw_box(double lambda, int64_t height, int64_t width, stki_draw *draw, stki_mixing *out)
 {
     const int64_t x = stki_draw_below(draw, width), y = stki_draw_below(draw, height);

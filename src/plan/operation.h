@@ -9,8 +9,7 @@ typedef struct stki_operation {
     const char *examples[2]; /* example parameters, for the docs and tests */
 } stki_operation;
 
-/* Returns the index of an operation in a list, whose function returns NULL after the last one; -1: there is none with
- * this name. */
+/* Returns the index of an operation; -1: there is none with this name. list() returns NULL after the last one. */
 static inline int stki_operation_find(const stki_operation *(*list)(int index), const char *name)
 {
     for (int i = 0; list(i); i++)

@@ -22,7 +22,7 @@ static void fill_lines(const stki_field_plan *plan, const stki_block *block, voi
     stki_copy_strided(to, dtype, block->strides, plan->image.fill, dtype, strides, false, 3, shape);
 }
 
-/* Whether pixels are contiguous in view and block, and the fill is a single byte value. */
+/* Whether the pixels of a line are contiguous in the view and in the block, and all bytes of the fill are equal. */
 static bool pads_by_lines(const stki_field_plan *plan, const stki_block *block, const stk_tensor *view)
 {
     const int x = plan->image.width_axis, c = plan->image.channel_axis;
@@ -81,7 +81,7 @@ static void pad_by_lines(const stki_field_plan *plan, const stki_block *block, c
     }
 }
 
-/* Each pair of a vertical and a horizontal run is a view. */
+/* In general, each pair of a vertical and a horizontal run is copied as a strided view. */
 void stki_pad_lines(const stki_field_plan *plan, const stki_block *block, const stki_placement *placement,
                     const stk_tensor *view, int64_t first, int64_t count, uint8_t *to)
 {

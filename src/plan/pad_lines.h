@@ -1,4 +1,4 @@
-/* pad_lines.h: windows that extend past the edges of an image: its pixels with padding around them. */
+/* pad_lines.h: writes windows that extend past the edges of an image: its pixels with padding around them. */
 #ifndef STKI_PAD_LINES_H
 #define STKI_PAD_LINES_H
 

@@ -13,7 +13,8 @@
 
 enum { LINE = 64, SHORTEST = 8 * LINE };
 
-/* Pixels [first, end) of an axis of the row show the image; empty if the window lies outside the image. */
+/* The pixels [first, end) of an axis of the row, those that show the image. Empty if the window lies outside the
+ * image. */
 typedef struct span {
     int64_t first, end;
 } span;
@@ -47,18 +48,19 @@ int64_t stki_pad_pixels_read(const stki_field_plan *plan, const stki_placement *
     return (y.end - y.first) * (x.end - x.first) * plan->image.sample_shape[plan->image.channel_axis];
 }
 
-/* A row that is being made. Line and pixel 0 of the image are those that come first in the row. */
+/* The row being made. Line 0 and pixel 0 of the image are those that come first in the row. */
 typedef struct padded {
     const stki_field_plan *plan;
     const stki_convert *convert;
     span y, x;
-    int64_t pixel, line; /* bytes to the next pixel and line of the image that the row shows */
+    int64_t pixel, line; /* bytes from one pixel of the image to the next in the row, and from line to line */
     const uint8_t *image;
     uint8_t *row;
-    uint8_t *fill, *copy; /* a line of fill pixels; mixed columns */
+    uint8_t *fill, *copy; /* a line of fill pixels; the columns of mixed cache lines */
 } padded;
 
-/* Converts a rectangle of the row. `from`: its pixels in the order of the sample, `line` bytes apart. */
+/* Converts a rectangle of the row. `from`: its pixels in the order of the sample. `line`: bytes from one line to the
+ * next. */
 static void convert_block(const padded *p, int64_t y, int64_t x, int64_t lines, int64_t pixels, const uint8_t *from,
                           int64_t line)
 {
@@ -68,7 +70,8 @@ static void convert_block(const padded *p, int64_t y, int64_t x, int64_t lines, 
                                p->pixel < 0 ? from - (pixels - 1) * p->pixel : from, line, lines, pixels);
 }
 
-/* The first pixel, in the order of the sample, of these columns of the image's first line. */
+/* Returns the address of these columns in the image's first line: the pixel that comes first in the order of the
+ * sample. */
 static const uint8_t *image_at(const padded *p, int64_t first, int64_t end)
 {
     return p->image + ((p->pixel < 0 ? end - 1 : first) - p->x.first) * p->pixel;
@@ -85,7 +88,7 @@ static void fill_pixels(const padded *p, uint8_t *to, int64_t pixels)
             memcpy(to, p->plan->image.fill, channels);
 }
 
-/* Columns [first, end), of which only some show the image. */
+/* Converts columns [first, end), only some of which show the image. */
 static void convert_mixed(const padded *p, int64_t first, int64_t end)
 {
     const int64_t lines = p->y.end - p->y.first, n = end - first, channels = p->pixel < 0 ? -p->pixel : p->pixel;
@@ -130,7 +133,7 @@ stk_status stki_pad_pixels(const stki_field_plan *plan, const stki_placement *pl
     convert_block(&p, 0, 0, p.y.first, width, p.fill, 0);
     convert_block(&p, p.y.first, direct.first, lines, direct.end - direct.first, image_at(&p, direct.first, direct.end),
                   p.line);
-    convert_mixed(&p, shown.first, direct.first); /* after the rest, which brings their lines into the cache */
+    convert_mixed(&p, shown.first, direct.first); /* after the direct columns, which bring these lines into the cache */
     convert_mixed(&p, direct.end, shown.end);
     convert_block(&p, p.y.first, 0, lines, shown.first, p.fill, 0);
     convert_block(&p, p.y.first, shown.end, lines, width - shown.end, p.fill, 0);

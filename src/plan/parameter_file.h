@@ -1,5 +1,5 @@
-/* parameter_file.h: transform parameters in a file, as written by preparation jobs: a JSON (or YAML) map, or a map of
- * such maps by field under "fields" (docs/reference/transforms.md). */
+/* parameter_file.h: reads transform parameters from a file, such as one that a preparation job wrote. It is a JSON or
+ * YAML map, or has a map for each field under "fields" (docs/reference/transforms.md). */
 #ifndef STKI_PARAMETER_FILE_H
 #define STKI_PARAMETER_FILE_H
 
@@ -14,10 +14,10 @@ stk_status stki_parameters_open(const stki_node *node, const char *base_dir, con
 /* ---- files of statistics, NAME.stats.json (docs/reference/statistics.md) ---- */
 
 bool stki_parameters_are_stats(const stki_document *document);
-/* The map of a field's mean and std. `per`: "tensor" or "channel"; NULL: as stored in the file. */
+/* Returns the map that has a field's mean and std. `per`: "tensor" or "channel"; NULL: as stored in the file. */
 stk_status stki_stats_moments(const stki_node *field, const stki_node *per, const stki_node **out, stk_error *err);
-/* The map of a field's scale and zero point. `method`: the node with the method's name; a map means that no method was
- * given, which is allowed if the file has only one. */
+/* Returns the map that has a field's scale and zero point. `method`: the node with the method's name, or any map if no
+ * method was given, which is allowed if the file has only one. */
 stk_status stki_stats_calibration(const stki_node *field, const stki_node *method, const stki_node **out,
                                   stk_error *err);
 

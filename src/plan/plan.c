@@ -28,7 +28,7 @@ static stk_status read_layout(const stki_field_config *config, const char *name,
                            *name ? name : "\"\"", of_source ? " or nhwc" : ", nhwc or channels_last");
 }
 
-/* Returns the source layout from the config, or else from the format. */
+/* Determines the source layout, which is that of the format for images, otherwise that in the config. */
 static stk_status source_layout(const stki_field_config *config, const stki_field *field, enum stki_layout *out,
                                 stk_error *err)
 {
@@ -115,7 +115,8 @@ stk_status stki_plan_check(const stki_field_config *config, stk_error *err)
 
 /* ---- rows ---- */
 
-/* Row-major strides in memory order: for channels_last that is H, W, C with a shape of C, H, W. */
+/* Computes strides for rows that are row-major in the order of memory. For channels_last that order is H, W, C,
+ * although the shape is C, H, W. */
 static stk_status resolve_strides(stki_field_plan *plan, stk_error *err)
 {
     static const int hwc_of_chw[] = {1, 2, 0};
@@ -133,14 +134,14 @@ static stk_status resolve_strides(stki_field_plan *plan, stk_error *err)
     return STK_OK;
 }
 
-/* Number of entries along axis 0 that fit in `max_bytes` of the source, regardless of the longest sample in the files.
- */
+/* Returns the number of entries along axis 0 that fit in `max_bytes`, even if no sample in the files is that long. */
 static int64_t longest_of(const stki_field *field, int64_t max_bytes)
 {
     int64_t bytes = stk_dtype_size(field->dtype);
 
     for (int i = 1; i < field->ndim; i++)
-        bytes *= field->shape[i] > 0 ? field->shape[i] : 1; /* a part of the readers' max_bytes */
+        /* cannot overflow, because it is part of the readers' max_bytes */
+        bytes *= field->shape[i] > 0 ? field->shape[i] : 1;
     return max_bytes / bytes > 0 ? max_bytes / bytes : 1;
 }
 
@@ -297,7 +298,8 @@ void stki_plan_list_tensors(stki_field_plan *plan)
 
 stk_status stki_plan_compile(stki_field_plan *plan, enum stki_stores stores, int64_t bytes_in_flight, stk_error *err)
 {
-    const bool mixed = plan->inner && !stki_plan_is_window(plan); /* converted from the worker's scratch memory */
+    /* the inner rows are in a worker's scratch memory, so they are written with ordinary stores */
+    const bool mixed = plan->inner && !stki_plan_is_window(plan);
     stk_status status = plan->converts ? stki_conversions_compile(plan, stores, bytes_in_flight, err) : STK_OK;
 
     if (status == STK_OK)

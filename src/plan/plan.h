@@ -1,6 +1,6 @@
 /* plan.h: how the samples of one field become rows of a batch: the dtype, shape and layout of a row, and the
- * conversions compiled for every geometry found in the field's shards. A plan is resolved and compiled once and is then
- * constant; any thread may read it. */
+ * conversions compiled for every storage format found in the field's shards. A plan is resolved and compiled once and
+ * is then constant; any thread may read it. */
 #ifndef STKI_PLAN_H
 #define STKI_PLAN_H
 
@@ -23,29 +23,31 @@ typedef struct stki_row_form {
 typedef struct stki_plan_image {
     const stki_geometry *geometry;             /* crops and resizes; NULL: none */
     const stki_colors *colors;                 /* steps that change colors; NULL: none */
-    const stki_field *box_field;               /* the field with the samples' own boxes */
-    int height_axis, width_axis, channel_axis; /* axes of the sample */
-    int64_t sample_shape[STK_MAX_DIMS];        /* shape of the first sample; all samples have the same channels */
-    bool uniform;                              /* all samples must have the shape of the first one */
-    bool resample;                             /* rows are made in a block of the worker's scratch memory */
-    bool random;                               /* every row has its own placement */
-    stki_placement placement;                  /* the placement of samples of one shape; unused if random */
-    unsigned orientations;                     /* bit n: orientation n is possible (geometry.h) */
-    uint8_t *fill;                             /* padded windows: the elements of a fill pixel */
-    bool fill_is_bytes;                        /* all its bytes are equal: memset can be used */
-    int64_t block_strides[STK_MAX_DIMS], block_bytes; /* of the block, in the order of the sample's axes */
+    const stki_field *box_field;               /* the field that has a box for each sample; NULL: none */
+    int height_axis, width_axis, channel_axis; /* numbers of these axes in the sample */
+    /* shape of the first sample; the number of channels is the same in all samples */
+    int64_t sample_shape[STK_MAX_DIMS];
+    bool uniform;             /* all samples must have the shape of the first one */
+    bool resample;            /* rows are made in a block of the worker's scratch memory */
+    bool random;              /* every row has its own placement */
+    stki_placement placement; /* the placement of samples of one shape; unused if random */
+    unsigned orientations;    /* bit n: orientation n is possible (geometry.h) */
+    uint8_t *fill;            /* padded windows: the elements of a fill pixel */
+    bool fill_is_bytes;       /* all its bytes are equal: memset can be used */
+    /* strides and size of the block; the order is that of the sample's axes */
+    int64_t block_strides[STK_MAX_DIMS], block_bytes;
     /* Resized rows are converted a strip of pixel rows at a time, while the strip is in the L1 cache. */
     int64_t strip_rows, strip_bytes;          /* size of a strip; strip_rows 0: converted as a whole */
-    stki_convert *strips[4], *last_strips[4]; /* by orientation (transposing ones have no strips); with colors only [0],
-                                                 from planes that are already oriented */
-    stki_convert *padded[STKI_ORIENTATIONS];  /* conversions from the block, if the other rows are views */
+    stki_convert *strips[4], *last_strips[4]; /* by orientation; none for those that transpose. With color steps only
+                                                 [0], because the planes are already oriented */
+    stki_convert *padded[STKI_ORIENTATIONS];  /* conversions from the block for padded rows, if other rows are views */
 } stki_plan_image;
 
 /* Conversions from samples of fixed shape to rows; empty for other rows. */
 typedef struct stki_conversions {
-    int count; /* one per storage format among the shards */
+    int count; /* number of storage formats among the shards */
     int *of_shard;
-    stki_convert **turned; /* [number * STKI_ORIENTATIONS + orientation]; NULL: impossible orientation */
+    stki_convert **turned; /* [number * STKI_ORIENTATIONS + orientation]; NULL: the orientation is not possible */
     int64_t units;         /* number of units a row may be divided into; minimum over all conversions */
 } stki_conversions;
 
@@ -61,7 +63,7 @@ typedef struct stki_field_plan {
     stk_dtype dtype;
     enum stki_layout layout, source_layout; /* source_layout: of the sample */
     int ndim;
-    int64_t shape[STK_MAX_DIMS];   /* with varying length, axis 0 has the maximum */
+    int64_t shape[STK_MAX_DIMS];   /* if the length of rows varies, shape[0] is the maximum */
     int64_t strides[STK_MAX_DIMS]; /* bytes */
     int64_t row_bytes;             /* bytes of the largest row */
     int source_axis[STK_MAX_DIMS]; /* axis i of the row is axis source_axis[i] of the sample */
@@ -76,32 +78,34 @@ typedef struct stki_field_plan {
     stki_pad pad;                              /* for padded rows */
 
     /* making rows */
-    const struct stki_row_maker *maker; /* pipeline/row_maker.h; this and the next two are set by the loader */
+    const struct stki_row_maker *maker; /* pipeline/row_maker.h; the loader sets these three members */
     const struct stki_row_maker *under; /* the maker that `maker` wraps, if any */
-    bool may_split;                     /* a row may be made in parts, because reading its sample is free */
-    struct stki_field_plan *inner;      /* plan of a window's samples, or of unrounded f32 rows to mix; or NULL */
-    bool is_unrounded;                  /* this is a plan of unrounded f32 rows */
+    bool may_split;                     /* a row may be made in parts, because its sample need not be read or decoded */
+    /* plan of the samples of a window, or of the unrounded f32 rows to mix; NULL: none */
+    struct stki_field_plan *inner;
+    bool is_unrounded; /* this is a plan of unrounded f32 rows */
     stki_fold *fold;
     bool converts; /* rows are converted from samples of fixed shape */
     stki_plan_image image;
     stki_conversions convert;
     struct {
         const stki_one_hot *step; /* NULL: not a one-hot field */
-        uint8_t *on_off;          /* the element for the other classes, then for the label's class */
+        uint8_t *on_off;          /* two elements: the value for other classes, then the value for the label's class */
     } one_hot;
     struct {
         const stki_erase *step; /* NULL: no erasing */
-        uint8_t *pixel;         /* the elements of an erased pixel, one per channel */
+        uint8_t *pixel; /* the elements of an erased pixel, one per channel; a, b: the arithmetic for random values */
         double a[STKI_LATE_CHANNELS], b[STKI_LATE_CHANNELS];
     } erase;
     struct {
         const stki_mix *step;                /* NULL: not images that are mixed */
-        const struct stki_field_plan *image; /* set if this field has the labels of that image field */
+        const struct stki_field_plan *image; /* set if this field has the labels for that image field */
         bool paired; /* labels are not mixed: a row has its label, the partner's label and the share of the first */
-        stki_convert *round, *round_rest; /* f32 to the row's dtype, one block at a time */
+        stki_convert *round, *round_rest; /* convert f32 to the row's dtype: a whole block, and the rest of a row */
     } mix;
     struct {
-        stki_convert *convert; /* converts the row above to `form`; NULL: the row is delivered unchanged */
+        /* converts rows of the shape and dtype above to `form`; NULL: rows are delivered unchanged */
+        stki_convert *convert;
         stki_row_form form;
         char kernel[64]; /* "cuda:0 u8>f32" */
     } device;
@@ -109,7 +113,8 @@ typedef struct stki_field_plan {
 
 /* Checks a field's layouts and transforms without the data. */
 stk_status stki_plan_check(const stki_field_config *config, stk_error *err);
-/* Determines the form of a row. The config and the field must outlive the plan. */
+/* Determines everything about rows that does not require the other fields. The config and the field must outlive the
+ * plan. */
 stk_status stki_plan_resolve(const stki_field_config *config, const stki_field *field, stki_field_plan *plan,
                              stk_error *err);
 /* Resolves references between the plans' fields. */
@@ -123,25 +128,27 @@ void stki_plan_fini(stki_field_plan *plan); /* a zeroed plan is allowed */
 stk_status stki_conversions_compile(stki_field_plan *plan, enum stki_stores stores, int64_t bytes_in_flight,
                                     stk_error *err);
 void stki_conversions_fini(stki_field_plan *plan);
-/* The folded coefficients, all a, then all b (stki_free). stki_plan_describe fills in the conversion of unrotated rows
- * of the first shard with them. */
+/* Returns the folded coefficients in one array: all a, then all b (stki_free). stki_plan_describe uses them to describe
+ * the conversion of unrotated rows of the first shard. */
 stk_status stki_plan_coefficients(const stki_field_plan *plan, float **out, stk_error *err);
 void stki_plan_describe(const stki_field_plan *plan, const float *coefficients, stki_convert_desc *desc);
 
 /* ---- plan_split.c: rows made on a device ---- */
 
-/* Whether rows are plain copies of samples, so that a device has nothing to do. */
+/* Whether rows are plain copies of samples, so that there is nothing for a device to do. */
 bool stki_plan_only_copies(const stki_field_plan *plan);
-/* The first feature of a resolved plan that devices do not support, such as "resize"; NULL: none. Owned by the config.
- */
+/* Returns the first feature of a resolved plan that devices do not support, such as "resize"; NULL: none. The config
+ * owns the text. */
 const char *stki_plan_device_obstacle(const stki_field_plan *plan);
-/* Describes what a device would do: the form of the stored samples, and the conversion from it to the delivered row. */
+/* Computes what a device would do: *stored is the form of the rows that the workers would make, *out the conversion
+ * from it to the delivered row. */
 stk_status stki_plan_second_part(const stki_field_plan *plan, stki_row_form *stored, stki_convert **out,
                                  stk_error *err);
-/* Makes the plan produce `stored`; takes ownership of the conversion. Call between resolve and compile. */
+/* Changes the plan so that workers make rows of the form `stored`. Takes ownership of the conversion. Call between
+ * resolve and compile. */
 void stki_plan_split(stki_field_plan *plan, const stki_row_form *stored, stki_convert *convert, const char *device);
 
-/* The form of a delivered row. */
+/* Returns the form of a delivered row. */
 static inline void stki_plan_form(const stki_field_plan *plan, stki_row_form *out)
 {
     if (plan->device.convert) {
@@ -153,13 +160,13 @@ static inline void stki_plan_form(const stki_field_plan *plan, stki_row_form *ou
     memcpy(out->strides, plan->strides, sizeof plan->strides);
 }
 
-/* For measured rows: the counts in a slot's memory, an array of rows + 1 numbers. */
+/* For measured rows: returns the counts in a slot's memory, an array of rows + 1 numbers. */
 static inline int64_t *stki_row_counts(const stki_field_plan *plan, char *memory)
 {
     return (int64_t *)(void *)(memory + plan->tensors[plan->counts].offset);
 }
 
-/* The address of a tensor's row in a slot's memory, and its size in bytes. */
+/* Returns the address of a tensor's row in a slot's memory, and its size in bytes. */
 static inline char *stki_tensor_row(const stki_field_plan *plan, const stki_row_tensor *tensor, char *memory,
                                     int64_t row, int64_t *bytes)
 {
@@ -184,7 +191,7 @@ static inline char *stki_tensor_row(const stki_field_plan *plan, const stki_row_
     return memory + tensor->offset + row * *bytes;
 }
 
-/* Bytes that a slot needs for this many rows of a tensor. */
+/* Returns the number of bytes that a slot needs for this many rows of a tensor. */
 static inline int64_t stki_tensor_room(const stki_row_tensor *tensor, int64_t rows)
 {
     const bool counts = tensor->extent == STKI_OFFSETS || tensor->extent == STKI_LENGTHS;
@@ -192,7 +199,7 @@ static inline int64_t stki_tensor_room(const stki_row_tensor *tensor, int64_t ro
     return (rows + counts) * tensor->row_bytes;
 }
 
-/* Number of units of a tensor in a batch. */
+/* Returns the number of units of a tensor in a batch. */
 static inline int64_t stki_tensor_units(const stki_field_plan *plan, const stki_row_tensor *tensor, char *memory,
                                         int64_t rows)
 {
@@ -210,13 +217,13 @@ static inline int64_t stki_tensor_units(const stki_field_plan *plan, const stki_
     return rows;
 }
 
-/* Whether rows consist of several samples, planned by `inner`. */
+/* Whether a row is a window of samples, which `inner` makes. */
 static inline bool stki_plan_is_window(const stki_field_plan *plan)
 {
     return plan->inner && plan->config->row_samples > 0;
 }
 
-/* The plan of one sample of a window, or the plan itself if there are no windows. */
+/* Returns the plan of one sample: `inner` if rows are windows, otherwise the plan itself. */
 static inline const stki_field_plan *stki_plan_of_sample(const stki_field_plan *plan)
 {
     return stki_plan_is_window(plan) ? plan->inner : plan;
@@ -229,7 +236,7 @@ static inline const char *stki_layout_name(enum stki_layout layout)
     return names[layout];
 }
 
-/* The axes of height, width and channels in a row. */
+/* Returns the axes of height, width and channels in a row. */
 static inline void stki_plan_image_axes(const stki_field_plan *plan, int *h, int *w, int *c)
 {
     *h = plan->layout == STKI_LAYOUT_NHWC ? 0 : 1;
@@ -237,12 +244,13 @@ static inline void stki_plan_image_axes(const stki_field_plan *plan, int *h, int
     *c = *h == 0 ? 2 : 0;
 }
 
-/* Stride from one pixel row to the next, bytes. */
+/* Returns the stride from one line of pixels to the next, in bytes. */
 static inline int64_t stki_plan_line_stride(const stki_field_plan *plan)
 {
     return plan->strides[plan->layout == STKI_LAYOUT_NHWC ? 0 : 1];
 }
-/* Byte offset from a window's first element to element 0, 0, … of the row. `strides`: along the sample's axes. */
+/* Returns the offset in bytes from a window's first element to element 0, 0, … of the row. `strides`: along the
+ * sample's axes. */
 static inline int64_t stki_plan_turn_offset(const stki_field_plan *plan, stki_orientation o, const int64_t *strides)
 {
     const int h = plan->layout == STKI_LAYOUT_NHWC ? 0 : 1;
@@ -251,7 +259,7 @@ static inline int64_t stki_plan_turn_offset(const stki_field_plan *plan, stki_or
     return (o.flip_u ? (height - 1) * strides[plan->image.height_axis] : 0) +
            (o.flip_v ? (width - 1) * strides[plan->image.width_axis] : 0);
 }
-/* The same relative to a sample's first element, for rows that are views. */
+/* The same relative to the sample's first element, for rows that are views of samples. */
 static inline int64_t stki_plan_view_offset(const stki_field_plan *plan, const stki_placement *placement,
                                             const int64_t *strides)
 {
@@ -260,7 +268,7 @@ static inline int64_t stki_plan_view_offset(const stki_field_plan *plan, const s
     return placement->top * strides[plan->image.height_axis] + placement->left * strides[plan->image.width_axis] +
            stki_plan_turn_offset(plan, placement->orientation, strides);
 }
-/* The kernel of the first possible orientation; used for its name. */
+/* Returns the conversion for the first possible orientation. */
 static inline const stki_convert *stki_plan_kernel(const stki_field_plan *plan, int number)
 {
     stki_convert *const *turned = plan->convert.turned + number * STKI_ORIENTATIONS;
@@ -273,7 +281,7 @@ static inline const stki_convert *stki_plan_convert(const stki_field_plan *plan,
 {
     return plan->convert.turned[plan->convert.of_shard[shard] * STKI_ORIENTATIONS + stki_orientation_number(o)];
 }
-/* The conversion from the block, which all rows use, or only padded ones. */
+/* Returns the conversion from the block, which either all rows or only padded rows use. */
 static inline const stki_convert *stki_plan_block_convert(const stki_field_plan *plan, stki_orientation o)
 {
     const int n = stki_orientation_number(o);

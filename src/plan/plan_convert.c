@@ -1,5 +1,5 @@
-/* plan_convert.c: compiles the conversions of a plan: for every storage format among its shards and every possible
- * orientation; in strips of lines if rows pass through a worker's memory. See plan.h. */
+/* plan_convert.c: compiles the conversions of a plan, one for every storage format among its shards and every possible
+ * orientation. If rows pass through a worker's memory, they are converted in strips of lines. See plan.h. */
 #include "allocate.h"
 #include "error.h"
 #include "plan.h"
@@ -14,7 +14,7 @@ typedef struct making {
     int64_t bytes_in_flight;
 } making;
 
-/* Strides of the sample (along its axes) as seen by a row in this orientation. */
+/* Computes the strides along the sample's axes with which a row in this orientation reads a sample. */
 static void turn_strides(const stki_field_plan *plan, stki_orientation o, const int64_t *from, int64_t *to)
 {
     const int y = plan->image.height_axis, x = plan->image.width_axis;
@@ -27,7 +27,7 @@ static void turn_strides(const stki_field_plan *plan, stki_orientation o, const 
     to[o.transpose ? y : x] = o.flip_v ? -from[x] : from[x];
 }
 
-/* Describes rows made from samples of this shard, or (NULL) from the block. */
+/* Describes the conversion of samples of this shard, or, if `shard` is NULL, of the block. */
 static void describe(const stki_field_plan *plan, const stki_reader *shard, const making *m, stki_orientation o,
                      stki_convert_desc *desc)
 {
@@ -49,7 +49,7 @@ static void describe(const stki_field_plan *plan, const stki_reader *shard, cons
         .stores = m->stores,
         .bytes_in_flight = m->bytes_in_flight,
     };
-    if (plan->device.convert) { /* unchanged samples: the device does the arithmetic */
+    if (plan->device.convert) { /* the device does the arithmetic, so samples are only copied */
         desc->affine = false;
         desc->channel_axis = -1;
         desc->channels = 1;
@@ -113,7 +113,7 @@ static stk_status compile_strips(stki_field_plan *plan, const making *m, stk_err
     return status;
 }
 
-/* Describes rows, or `lines` lines of them, made from f32 planes of `high` lines. */
+/* Describes the conversion of `lines` lines from f32 planes of `high` lines. */
 static void describe_planes(const stki_field_plan *plan, const making *m, int64_t lines, int64_t high,
                             stki_convert_desc *desc)
 {
@@ -154,7 +154,8 @@ static stk_status compile_colors(stki_field_plan *plan, const making *m, stk_err
     return stki_convert_create(&desc, &plan->image.last_strips[0], err);
 }
 
-/* Compiles conversions from this shard's samples, or (NULL) from the block, in every possible orientation. */
+/* Compiles the conversions of this shard's samples, or, if `shard` is NULL, of the block, in every possible
+ * orientation. */
 static stk_status compile_turned(const stki_field_plan *plan, const stki_reader *shard, const making *m,
                                  stki_convert **out, stk_error *err)
 {
@@ -214,7 +215,8 @@ stk_status stki_plan_coefficients(const stki_field_plan *plan, float **out, stk_
 
     if (!a)
         return stki_fail_memory(err, 2 * fold->channels * (int64_t)sizeof *a, "coefficients");
-    for (int64_t c = 0; c < fold->channels && status == STK_OK; c++) { /* rounded to f32 once, here */
+    /* the only place where coefficients are rounded to f32 */
+    for (int64_t c = 0; c < fold->channels && status == STK_OK; c++) {
         a[c] = (float)fold->a[c];
         a[fold->channels + c] = (float)fold->b[c];
         if (!isfinite(a[c]) || !isfinite(a[fold->channels + c]))

@@ -1,6 +1,6 @@
-/* plan_split.c: divides a plan in two. The workers make rows of the stored dtype: they decode, crop, resize, pad and
- * reorient, which for images gives rows of u8. A device makes the delivered rows from them: arithmetic, cast,
- * quantization and layout. See plan.h. */
+/* plan_split.c: divides a plan between workers and a device. The workers decode, crop, resize, pad and reorient, and
+ * make rows of the stored dtype, which is u8 for images. The device converts these to the delivered rows: arithmetic,
+ * cast, quantization and layout. See plan.h. */
 #include "allocate.h"
 #include "error.h"
 #include "late_rows.h"
@@ -36,7 +36,7 @@ const char *stki_plan_device_obstacle(const stki_field_plan *plan)
     return plan->image.colors ? plan->image.colors->steps[0].node->key : late_step(plan);
 }
 
-/* The rows that the workers make: row-major in the order of the sample's own axes. */
+/* Describes the rows that the workers make, which are row-major in the order of the sample's axes. */
 static stk_status stored_form(const stki_field_plan *plan, stki_row_form *out, stk_error *err)
 {
     *out = (stki_row_form){.dtype = plan->field->dtype, .layout = plan->source_layout};

@@ -1,8 +1,8 @@
-/* reader_call.c: custom transforms: a table of named functions, and the reader that runs one of them on each
- * sample of another reader, writing to the worker's memory.
+/* reader_call.c: custom transforms: a table of named functions, and a reader that calls one of them for each sample of
+ * another reader. The result is in the worker's memory.
  *
- * Threads. The table has a lock; a reader copies its entry when it is opened and does not access the table afterwards.
- */
+ * Threads. The table has a lock; a reader copies its entry when it is opened and does not access the table
+ * afterwards. */
 #include "allocate.h"
 #include "error.h"
 #include "first_steps.h"
@@ -97,9 +97,8 @@ static const struct calling *calling_of(const stki_reader *base)
     return (const struct calling *)(const void *)base;
 }
 
-/* Whether a status controls the run (timeout, cancelled, closed, end, bad argument) instead of describing an error in
- * one sample, or is not a valid status. If the function for a sample returned it, it would be mistaken for the loader's
- * own status. */
+/* Whether a status is not an error in a sample: it controls the run (timeout, cancelled, closed, end, bad argument), or
+ * is not a valid status. If a transform returns such a status, it must not be mistaken for the loader's own. */
 static bool steers(stk_status status)
 {
     switch (status) {
@@ -192,8 +191,8 @@ static void calling_destroy(stki_reader *base)
     stki_free(c);
 }
 
-/* Whether the shape of the reader is only an upper bound, too large for any sample: for a folder of images it is the
- * largest that the formats allow. */
+/* Whether the reader's shape is only an upper bound that no sample reaches. For a folder of images, it is the largest
+ * shape that the formats allow. */
 static bool is_only_bound(const stki_reader *reader)
 {
     int64_t strides[STK_MAX_DIMS], bytes;
@@ -203,7 +202,7 @@ static bool is_only_bound(const stki_reader *reader)
             bytes > reader->max_bytes);
 }
 
-/* Determines the form of the output, by default that of the input. */
+/* Determines dtype and shape of the output, by default those of the input. */
 static stk_status shape_of(struct calling *c, const stki_node *node, stk_error *err)
 {
     stk_tensor in = {.dtype = c->inner->dtype, .ndim = c->inner->ndim, .device = stk_device_cpu()}, out;

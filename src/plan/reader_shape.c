@@ -1,5 +1,5 @@
-/* reader_shape.c: a reader that wraps another one and reshapes its samples. Contiguous elements are only viewed
- * differently: nothing is copied, and the fast path is kept. */
+/* reader_shape.c: a reader that wraps another one and reshapes its samples. Elements must be contiguous, so nothing is
+ * copied, and mapped samples are still converted without a read. */
 #include "allocate.h"
 #include "error.h"
 #include "first_steps.h"

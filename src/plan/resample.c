@@ -89,8 +89,8 @@ static stk_status read_box(const stki_field_plan *plan, stki_resampler *resample
 
 /* ---- before reading ---- */
 
-/* Sets the smallest size to which the reader may scale down the part (a JPEG can be decoded at a smaller size). At that
- * size, the box has as many pixels as the result. */
+/* Sets the smallest size to which the reader may scale down the part, because a JPEG can be decoded at a smaller size.
+ * At that size, the box has as many pixels as the result. */
 static void ask_for_less(const stki_field_plan *plan, stki_resampler *resampler)
 {
     const stki_resize_job *job = &resampler->placement.job;
@@ -102,7 +102,7 @@ static void ask_for_less(const stki_field_plan *plan, stki_resampler *resampler)
     want->enough_width = (int64_t)ceil((double)job->out_width * width / (job->box[2] - job->box[0]));
 }
 
-/* Requests the part that the job reads, along the sample's own axes. */
+/* Requests the part of the sample that the resizer reads. */
 static void ask(const stki_field_plan *plan, stki_resampler *resampler)
 {
     const stki_resize_support *part = stki_resizer_support(resampler->resizer);
@@ -162,7 +162,7 @@ stk_status stki_resample_want(const stki_field_plan *plan, stki_resampler *resam
     placement->job.channels =
         geometry->resizes ? (int)(shape[plan->image.channel_axis] * stk_dtype_size(plan->field->dtype)) : 1;
     if (!geometry->resizes)
-        placement->job.filter = STKI_FILTER_NEAREST; /* whole pixels: nothing to interpolate */
+        placement->job.filter = STKI_FILTER_NEAREST; /* pixels are only copied */
     if (status == STK_OK)
         stki_image_placed_shape(plan, shape, placement, resampler->row_shape);
     if (status == STK_OK)
@@ -176,8 +176,8 @@ stk_status stki_resample_want(const stki_field_plan *plan, stki_resampler *resam
 
 /* ---- after reading: the pixels that the row needs ---- */
 
-/* Maps one axis to an image that the reader has scaled down: the pixels that the part touches, and the box within them.
- */
+/* Converts one axis of the job to an image that the reader has scaled down: which pixels the part touches, and the box
+ * within them. */
 static void scale_axis(int64_t scale, int64_t whole, int64_t *start, int64_t *size, double *low, double *high)
 {
     const int64_t first = *start / scale, end = (*start + *size + scale - 1) / scale;
@@ -200,9 +200,8 @@ static stk_status scale_job(stki_resampler *resampler, stk_error *err)
     return stki_resizer_set(resampler->resizer, &p->job, err);
 }
 
-/* Makes a view of `height` x `width` pixels starting at (top, left) of the data read. NULL data: some of them were not
- * read.
- */
+/* Makes a view of `height` x `width` pixels of the data read, starting at (top, left). out->data is NULL if some of
+ * them were not read. */
 static void window_of(const stki_field_plan *plan, const stk_tensor *sample, int64_t top, int64_t left, int64_t height,
                       int64_t width, stk_tensor *out)
 {
@@ -217,7 +216,8 @@ static void window_of(const stki_field_plan *plan, const stk_tensor *sample, int
     out->data = (char *)sample->data + top * sample->strides[y] + left * sample->strides[x];
 }
 
-/* Returns the elements of the view, contiguous, row-major and in native byte order; copied to `to` if necessary. */
+/* Returns the elements of the view as contiguous, row-major memory in native byte order. Copies them to `to` if
+ * necessary. */
 static stk_status bring_together(const stk_tensor *view, stki_scratch *to, const void **out, stk_error *err)
 {
     const bool swapped = (view->flags & STK_TENSOR_SWAPPED) != 0;
@@ -238,8 +238,8 @@ static stk_status bring_together(const stk_tensor *view, stki_scratch *to, const
     return STK_OK;
 }
 
-/* Resizes the view. For two-byte elements each byte is treated as a channel. If the result is to be padded, it becomes
- * the view. */
+/* Starts the resizer on the view. Each byte of a two-byte element is treated as a channel. If the result must be
+ * padded, resizes it now, and the result becomes the view. */
 static stk_status resize(stki_resampler *resampler, const stk_tensor **out, stk_error *err)
 {
     const stki_resize_job *job = &resampler->placement.job;
@@ -327,7 +327,7 @@ static void store_block(const stki_field_plan *plan, const stki_resampler *resam
                      (const uint8_t *)block + stki_plan_turn_offset(plan, o, plan->image.block_strides));
 }
 
-/* Makes lines of the window, from the view with padding around it or (NULL) from the resizer. */
+/* Writes lines of the window: from the view `padded` with padding around it, or, if that is NULL, from the resizer. */
 static void make_lines(const stki_field_plan *plan, stki_resampler *resampler, const stk_tensor *padded, int64_t first,
                        int64_t count, uint8_t *to)
 {
@@ -338,8 +338,8 @@ static void make_lines(const stki_field_plan *plan, stki_resampler *resampler, c
         stki_resizer_next(resampler->resizer, to, plan->image.block_strides[0], count);
 }
 
-/* Converts the window to lines of the row, a strip at a time. If the row is upside down, it is written from its last
- * lines up. */
+/* Converts the window to the row, a strip of lines at a time. If the row is flipped vertically, its last lines are
+ * written first. */
 static void store_strips(const stki_field_plan *plan, stki_resampler *resampler, const stk_tensor *padded, uint8_t *row)
 {
     const int h = plan->layout == STKI_LAYOUT_NHWC ? 0 : 1;

@@ -12,7 +12,7 @@
 #include "thread_pool.h"
 #include <string.h>
 
-enum { SCANNERS = 8, FEW = 256 /* FEW: up to this number of samples one thread is faster */, AT_ONCE = 64 };
+enum { SCANNERS = 8, FEW = 256 /* FEW: number of samples up to which one thread is faster */, AT_ONCE = 64 };
 
 /* ---- the config ---- */
 
@@ -115,7 +115,7 @@ stk_status stki_image_rows_check(const stki_field_plan *plan, stk_error *err)
 
 /* ---- room ---- */
 
-/* Size of the largest row that an image of this shape can become; -1: unknown. */
+/* Returns the size of the largest row that an image of this shape can become; -1: unknown. */
 static int64_t most_of(const stki_field_plan *plan, int64_t height, int64_t width, int64_t channels)
 {
     stki_geometry either;
@@ -125,7 +125,7 @@ static int64_t most_of(const stki_field_plan *plan, int64_t height, int64_t widt
     if (!plan->image.geometry)
         return height > 0 && width > 0 && stki_mul(height, width, &bytes) && stki_mul(bytes, channels, &bytes) ? bytes
                                                                                                                : -1;
-    for (int turn = 0; turn < 2; turn++) { /* some angles may swap height and width and others not, so try both */
+    for (int turn = 0; turn < 2; turn++) { /* angles may or may not swap height and width, so try both */
         either = *plan->image.geometry;
         for (int i = 0; i < either.count; i++)
             if (either.steps[i].kind == STKI_ROTATE && (either.steps[i].turns & 5) && (either.steps[i].turns & 10))
@@ -150,12 +150,12 @@ static int64_t look_at(const stki_field_plan *plan, int64_t index)
     const stki_reader *shard = stki_field_locate(plan->field, index, &within);
 
     if (stki_reader_shape(shard, within, shape, NULL) != STK_OK)
-        return 0; /* it will fail when it is read */
+        return 0; /* the error is reported when the sample is read */
     return most_of(plan, shape[plan->image.height_axis], shape[plan->image.width_axis],
                    shape[plan->image.channel_axis]);
 }
 
-/* Measures a part, which is a run of samples. */
+/* Measures one part: a run of samples. */
 static stk_status scan_part(void *context, void *task, int64_t part, int worker, stk_error *err)
 {
     scan *s = context;
@@ -217,7 +217,8 @@ stk_status stki_image_rows_resolve(stki_field_plan *plan, stk_error *err)
     stk_status status = STK_OK;
 
     if (!plan->field->variable &&
-        (!plan->image.geometry || !plan->image.geometry->box_field)) /* fails now if the row does not fit */
+        /* reports now, not with the first batch, that a step does not fit */
+        (!plan->image.geometry || !plan->image.geometry->box_field))
         status = stki_image_shape_after(plan, shape, NULL, NULL, row, err);
     if (status != STK_OK)
         return stki_fail_place(err, status, NULL, -1,

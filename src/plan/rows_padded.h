@@ -1,5 +1,5 @@
-/* rows_padded.h: `pad` of a field of varying length: the rows of a batch have a common length, that of the batch's
- * longest row or a fixed number, and a mask distinguishes their entries from padding. */
+/* rows_padded.h: `pad` of a field of varying length: all rows of a batch have the same length, which is that of the
+ * batch's longest row or a fixed number, and a mask distinguishes entries from padding. */
 #ifndef STKI_ROWS_PADDED_H
 #define STKI_ROWS_PADDED_H
 
@@ -9,7 +9,7 @@
 /* `pad: batch`, `pad: 128`, or {to, value, truncate}. */
 stk_status stki_pad_read(const stki_node *node, stki_pad *out, stk_error *err);
 extern const stki_option_table stki_pad_table;
-/* Makes the rows padded if the config asks for it. Call when the plan's layout and dtype are known. */
+/* Selects the padded layout if the config has `pad`. Call when the plan's layout and dtype are known. */
 stk_status stki_pad_resolve(stki_field_plan *plan, stk_error *err);
 
 #endif

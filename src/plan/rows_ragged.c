@@ -18,7 +18,7 @@ void stki_ragged_settle(const stki_field_plan *plan, char *memory, int64_t rows)
         offsets[r + 1] += offsets[r];
 }
 
-/* Moves the following rows; this always fits, because a slot has room for the largest row in every place. */
+/* Moves the following rows. They always fit, because a slot has room for `rows` rows of maximum length. */
 bool stki_ragged_fit(const stki_field_plan *plan, char *memory, int64_t rows, int64_t row, int64_t length)
 {
     const stki_row_tensor *tensor = &plan->tensors[0];

@@ -38,7 +38,7 @@ stk_status stki_image_shape_after(const stki_field_plan *plan, const int64_t *sh
 
 /* ---- rows ---- */
 
-/* Reorients the whole window, which `from` is a view of, into the row. */
+/* Writes the whole window, which `from` views, to the row in the row's orientation. */
 static void store_turned(const stki_field_plan *plan, const stki_resampler *resampler, const stk_tensor *from,
                          void *row)
 {
@@ -57,7 +57,7 @@ static void store_turned(const stki_field_plan *plan, const stki_resampler *resa
                       STKI_IMAGE_AXES, resampler->row_shape);
 }
 
-/* Where the window is assembled: in the row itself if it is not reoriented, otherwise in the worker's block. */
+/* Returns where the window is assembled: in the row itself if it is not reoriented, otherwise in the worker's block. */
 static stk_status window_place(const stki_field_plan *plan, stki_resampler *resampler, void *row, stk_tensor *out,
                                stk_error *err)
 {

@@ -1,5 +1,5 @@
-/* transform.c: parses a field's list of transforms and folds it. Geometry steps come first (geometry.c). All other
- * steps are affine per channel and are folded into one multiply-add and a store (docs/internals/convert.md).
+/* transform.c: parses a field's list of transforms and folds it. Steps that move pixels come first (geometry.c).
+ * Arithmetic is affine per channel and is folded into one multiply-add and a store (docs/internals/convert.md).
  * Coefficients are kept in double until the end. */
 #include "transform.h"
 #include "allocate.h"
@@ -22,10 +22,10 @@ typedef struct state {
     stk_dtype source;
     int64_t sample_channels;
     bool colored;              /* there has been a color step, and no arithmetic since */
-    bool real;                 /* an affine step or a cast has made the values real numbers */
-    int main_steps;            /* number of steps so far, without those of first_steps.h */
+    bool real;                 /* values are real numbers, because of the source's dtype, an affine step or a cast */
+    int main_steps;            /* number of steps so far, not counting those of first_steps.h */
     const stki_node *last;     /* a step that may only be followed by steps of the same kind */
-    const stki_node *cast;     /* the last cast, if nothing has followed it */
+    const stki_node *cast;     /* the last cast, unless another step has followed it */
     const stki_node *quantize; /* the step that ended the list */
 } state;
 
@@ -34,7 +34,7 @@ static bool is_real(stk_dtype dtype)
     return dtype == STK_F16 || dtype == STK_BF16 || dtype == STK_F32 || dtype == STK_F64;
 }
 
-/* The largest value of an integer dtype: the divisor of `scale: unit`. */
+/* Returns the largest value of an integer dtype, by which `scale: unit` divides. */
 static double largest_value(stk_dtype dtype)
 {
     switch (dtype) {
@@ -95,7 +95,7 @@ static stk_status widen(state *s, int64_t channels, const stki_node *node, stk_e
     return STK_OK;
 }
 
-/* Composes y = multiply * y + add, where a single value stands for all channels. */
+/* Appends y = multiply * y + add to the folded arithmetic. A single value applies to all channels. */
 static stk_status affine(state *s, const stki_node *node, const double *multiply, int64_t multiply_count,
                          const double *add, int64_t add_count, stk_error *err)
 {
@@ -199,7 +199,7 @@ static stk_status normalize_by(state *s, const stki_node *node, const double *me
     return status;
 }
 
-/* Applies mean and std. They refer to the stored values times `scale` (NULL: 1). */
+/* Applies mean and std, which are those of the stored values times `scale` (NULL: 1). */
 static stk_status normalize_map(state *s, const stki_node *node, const stki_node *mean_node, const stki_node *std_node,
                                 const stki_node *scale_node, stk_error *err);
 
@@ -244,7 +244,7 @@ static stk_status normalize_by_file(state *s, const stki_node *node, stk_error *
     return status;
 }
 
-/* The node that names a step's parameter file; NULL: none. */
+/* Returns the node that names a step's parameter file; NULL: none. */
 static stki_node *file_of(const stki_node *map)
 {
     for (int i = 0; map->kind == STKI_NODE_MAP && i < map->count; i++) {
@@ -352,7 +352,8 @@ static stk_status quantize_by_file(state *s, const stki_node *node, const stki_n
     return status;
 }
 
-/* `quantize: {calibrate: mse}` of a preparation job, which replaces it by scale and zero point before rows are made. */
+/* `quantize: {calibrate: mse}` is for preparation jobs, which replace it by scale and zero point before rows are
+ * made. */
 static stk_status quantize_later(state *s, const stki_node *node, stk_error *err)
 {
     if (s->source != STK_DTYPE_NONE)
@@ -465,7 +466,7 @@ static stk_status op_geometry(state *s, const stki_node *node, stk_error *err)
     return stki_geometry_read(&s->fold->geometry, node->key, node, default_draw(s, name), err);
 }
 
-/* Color steps keep the units of the stored values, in f32. */
+/* After a color step, values are f32 in the units of the stored values. */
 static stk_status op_color(state *s, const stki_node *node, stk_error *err)
 {
     char name[DRAW_NAME];

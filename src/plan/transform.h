@@ -8,9 +8,9 @@
 #include "geometry.h"
 #include "late_steps.h"
 
-/* A list of transforms, its arithmetic folded into y = a[c] * x + b[c] followed by a store. */
+/* A list of transforms. Its arithmetic is folded into y = a[c] * x + b[c], followed by a store. */
 typedef struct stki_fold {
-    int64_t channels; /* 1 or the sample's channels */
+    int64_t channels; /* number of coefficients: 1, or the sample's number of channels */
     double *a, *b;
     bool cast;       /* the list has a cast */
     bool arithmetic; /* the list has scale, normalize or quantize, or a color step */
@@ -25,17 +25,17 @@ typedef struct stki_fold {
                         source's */
 } stki_fold;
 
-/* `channels`: the sample's number of channels; 0: no declared channel axis (per-channel parameters are then rejected).
- */
+/* `channels`: the sample's number of channels; 0: the channel axis is not known, so per-channel parameters are
+ * rejected. */
 stk_status stki_fold_create(const stki_field_config *config, stk_dtype source, int64_t channels, stki_fold **out,
                             stk_error *err);
 void stki_fold_destroy(stki_fold *fold);
-/* Whether the operation is pure arithmetic, fully represented by the coefficients and the dtype. */
+/* Whether the operation is only arithmetic, which coefficients and dtype represent completely. */
 bool stki_fold_takes(const char *operation);
-/* All operations allowed in a list of transforms, by index; NULL after the last one. */
+/* Returns operation `index` of all operations that a list of transforms may have; NULL after the last one. */
 const stki_operation *stki_fold_operation(int index);
 
-/* The path node of parameter file number `index` that a list of transforms refers to; NULL: no more. */
+/* Returns the node with the path of parameter file number `index` in a list of transforms; NULL: there are fewer. */
 stki_node *stki_transforms_path(const stki_node *transforms, int index);
 
 #endif
