@@ -125,11 +125,11 @@ typedef struct stk_beton_field {
 
 /* The value of one field of one sample. */
 typedef struct stk_beton_value {
-    double real;       /* FLOAT */
-    int64_t integer;   /* INT */
-    const void *bytes; /* read only during append. IMAGE: height * width * 3 bytes, row by row, or a JPEG file; NDARRAY,
-                          TENSOR: row-major, little-endian; JSON: UTF-8 text without a NUL; BYTES: any bytes */
-    int64_t size;      /* size of `bytes`; 0 for FLOAT and INT */
+    double real;           /* FLOAT */
+    int64_t integer;       /* INT */
+    const void *bytes;     /* accessed only during append. IMAGE: height * width * 3 bytes, row by row, or a JPEG file;
+                              NDARRAY, TENSOR: row-major, little-endian; JSON: UTF-8 text without a NUL; BYTES: any bytes */
+    int64_t size;          /* size of `bytes`; 0 for FLOAT and INT */
     int64_t height, width; /* IMAGE: size in pixels */
     bool jpeg;             /* IMAGE: `bytes` is a JPEG file with this height and width */
 } stk_beton_value;
@@ -166,7 +166,7 @@ typedef struct stk_tar_writer stk_tar_writer;
 /* One file of a sample, stored as KEY.EXTENSION. */
 typedef struct stk_tar_file {
     const char *extension; /* "jpg", "cls", "seg.png": lower case, without the leading dot */
-    const void *bytes;     /* read only during append */
+    const void *bytes;     /* accessed only during append */
     int64_t size;          /* size of `bytes` */
 } stk_tar_file;
 

@@ -4,9 +4,9 @@
  *
  *     cpu      ordinary memory. Always available; work is done synchronously in the calling thread.
  *
- *     host     a device made of ordinary memory and threads. Its streams are real asynchronous queues, so that programs
- *              for a GPU can run and be tested without one. Always available; host:1 to host:7 are additional devices
- *              of this kind.
+ *     host     a device emulated with ordinary memory and threads. Its streams are real asynchronous queues, so that
+ *              programs for a GPU can run and be tested without one. Always available; host:1 to host:7 are additional
+ *              devices of this kind.
  *
  *     cuda:N   a GPU. If there is none, the error of stk_device_find says what is missing.
  *
@@ -14,9 +14,9 @@
  * CUDA is not called before a cuda device is requested. Any thread may call any function here for any device; the
  * calling thread's current CUDA device is not changed.
  *
- * Memory and streams follow torch's rules. Work in a stream may still run when the call that queued it returns: its
- * memory must stay valid, and host memory unchanged, until the stream has reached that point. With a NULL stream, work
- * is complete when the call returns (and runs after everything in CUDA's legacy default stream).
+ * Memory and streams follow torch's rules. Work in a stream may still be running when the call that queued it returns:
+ * its memory must stay valid, and host memory unchanged, until the stream has reached that point. With a NULL stream,
+ * work is complete when the call returns (and runs after everything in CUDA's legacy default stream).
  */
 #ifndef STOKER_DEVICE_H
 #define STOKER_DEVICE_H
@@ -32,8 +32,9 @@ typedef struct stk_device stk_device;
 typedef struct stk_stream stk_stream;
 typedef struct stk_event stk_event;
 
+/* CPU and CUDA have the numbers that DLPack gives them. */
 typedef enum stk_device_kind {
-    STK_DEVICE_CPU = 1, /* ordinary memory; numbered as in DLPack */
+    STK_DEVICE_CPU = 1, /* ordinary memory */
     STK_DEVICE_CUDA = 2,
     STK_DEVICE_HOST = 11, /* ordinary memory with asynchronous streams */
     STK_DEVICE_TEST = 12  /* a separate memory space for tests */

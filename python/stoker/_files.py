@@ -62,7 +62,7 @@ class Member:
 
 
 class File(Mapping[str, Member]):
-    """An open file or folder of any format that loaders read: a mapping of names to members.
+    """An open file or folder of any format that loaders read: a mapping from names to members.
 
     The leading slash of HDF5 names may be omitted. A file with a single array has one member, named "", and can be used like that
     member: `file[5]`, `file[2:4]`, `file.numpy()`, `numpy.asarray(file)`.
