@@ -128,7 +128,7 @@ typedef struct stk_beton_value {
     double real;           /* FLOAT */
     int64_t integer;       /* INT */
     const void *bytes;     /* accessed only during append. IMAGE: height * width * 3 bytes, row by row, or a JPEG file;
-                              NDARRAY, TENSOR: row-major, little-endian; JSON: UTF-8 text without a NUL; BYTES: any bytes */
+                              NDARRAY, TENSOR: row-major, little-endian; JSON: UTF-8 without a NUL; BYTES: any bytes */
     int64_t size;          /* size of `bytes`; 0 for FLOAT and INT */
     int64_t height, width; /* IMAGE: size in pixels */
     bool jpeg;             /* IMAGE: `bytes` is a JPEG file with this height and width */
