@@ -64,7 +64,7 @@ static stk_loader *open_loader(const files *from, const int64_t *indices, int64_
     return loader;
 }
 
-/* The samples whose number modulo 5 is in [first, first + keep). */
+/* Returns the samples whose number modulo 5 is in [first, first + keep). */
 static int64_t *of_every_five(int64_t samples, int64_t first, int64_t keep, int64_t *count)
 {
     int64_t *indices = malloc((size_t)samples * sizeof *indices);
@@ -210,7 +210,7 @@ static void train(softmax_model *model, stk_loader *training, stk_loader *held_o
     must(status, &err);
 }
 
-/* A hash of the bits of all weights, for comparing runs. */
+/* Returns a hash of the bits of all weights, for comparing runs. */
 static uint64_t fingerprint(const softmax_model *model)
 {
     unsigned char bytes[sizeof *model];

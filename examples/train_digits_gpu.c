@@ -303,7 +303,7 @@ static stk_loader *open_loader(const char *const paths[2], const int64_t *indice
     return loader;
 }
 
-/* The samples whose number modulo 5 is in [first, first + keep). */
+/* Returns the samples whose number modulo 5 is in [first, first + keep). */
 static int64_t *of_every_five(int64_t samples, int64_t first, int64_t keep, int64_t *count)
 {
     int64_t *indices = malloc((size_t)samples * sizeof *indices);

@@ -185,7 +185,7 @@ static PyObject *iterate(PyObject *object)
 
 /* ---- indices, mask, sources ---- */
 
-/* A tensor over `data`, which has one number per row. */
+/* Returns a tensor over `data`, which has one number per row. */
 static core_tensor *rows_of(const core_batch *self, const void *data, stk_dtype dtype)
 {
     stk_tensor tensor;
@@ -284,7 +284,7 @@ static PyObject *refuse_moved(void)
     return core_refuse(STK_E_UNSUPPORTED, "the batch was moved by batch.to(): its tensors are no longer stoker's");
 }
 
-/* A batch with the same numbers (rows, epoch, step, …) and without tensors. */
+/* Returns a batch with the same numbers (rows, epoch, step, …) and without tensors. */
 static core_batch *twin(const core_batch *self)
 {
     core_batch *out = core_batch_new(self->loader);

@@ -54,7 +54,7 @@ static bool forgive(void)
 
 /* ---- contents of a batch: tensors in tuples, lists and dicts ---- */
 
-/* The length of the first axis of the first tensor. -1: there is none, or an exception is set. */
+/* Returns the length of the first axis of the first tensor. -1: there is none, or an exception is set. */
 static int64_t first_axis(PyObject *item, int depth)
 {
     PyObject *shape, *length, *value;

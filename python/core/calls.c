@@ -1,7 +1,7 @@
 /* calls.c: custom transforms in Python. A worker acquires the GIL to run one, so only one runs at a time. */
 #include "core.h"
 
-/* A tensor that is only valid during a call; after it, nothing may refer to its memory. */
+/* Returns a tensor that is only valid during a call; after it, nothing may refer to its memory. */
 static core_tensor *lend(const stk_tensor *tensor)
 {
     return core_tensor_new(tensor, NULL, NULL, CORE_ORDINARY);

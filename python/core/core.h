@@ -116,9 +116,10 @@ void core_streams_close(core_loader *loader);
 
 /* ---- tensor.c ---- */
 
-/* A tensor over the memory of `tensor`. It takes references to the storage and to `batch`, which may be NULL. */
+/* Returns a tensor over the memory of `tensor`. It takes references to the storage and to `batch`, which may be
+ * NULL. */
 core_tensor *core_tensor_new(const stk_tensor *tensor, stk_batch *batch, core_loader *loader, enum core_place place);
-/* A copy in its own memory; on a device it is queued in `stream` (NULL: complete on return). */
+/* Returns a copy in its own memory; on a device it is queued in `stream` (NULL: complete on return). */
 core_tensor *core_tensor_copy(const core_tensor *tensor, stk_stream *stream);
 extern PyType_Spec core_tensor_spec;
 
@@ -131,7 +132,7 @@ PyObject *core_tensor_dlpack_device(PyObject *self, PyObject *unused);
 
 /* ---- batch.c ---- */
 
-/* An empty batch of the loader. */
+/* Returns an empty batch of the loader. */
 core_batch *core_batch_new(core_loader *loader);
 /* Steals the caller's reference to `batch`. */
 void core_batch_set(core_batch *self, stk_batch *batch);
@@ -142,7 +143,7 @@ extern PyType_Spec core_batch_spec;
 
 /* ---- loader.c ---- */
 
-/* The loader's handle. NULL: it is not open, and an exception is set. */
+/* Returns the loader's handle. NULL: it is not open, and an exception is set. */
 stk_loader *core_loader_get(PyObject *self);
 /* Waits for other threads in next, seek, restore or close. False: an exception is set, perhaps that of Ctrl-C. */
 bool core_loader_enter(core_loader *self);

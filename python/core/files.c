@@ -168,7 +168,7 @@ static PyObject *member_refused(PyObject *object, void *unused)
     return core_text(member->why ? member->why : stk_status_text(member->status));
 }
 
-/* The names of the classes, in the order of their numbers, or None. */
+/* Returns the names of the classes, in the order of their numbers, or None. */
 static PyObject *member_classes(PyObject *object, PyObject *unused)
 {
     const core_member *self = (core_member *)object;
@@ -231,7 +231,7 @@ static void file_dealloc(PyObject *object)
     core_free(object);
 }
 
-/* The members in order. */
+/* Returns the members in order. */
 static PyObject *file_members(PyObject *object, PyObject *unused)
 {
     core_file *self = (core_file *)object;
@@ -252,7 +252,7 @@ static PyObject *file_members(PyObject *object, PyObject *unused)
     return out;
 }
 
-/* The name of a sample's file, if samples are files. */
+/* Returns the name of a sample's file, if samples are files. */
 static PyObject *file_sample_name(PyObject *object, PyObject *args)
 {
     const stki_container *container = ((core_file *)object)->container;

@@ -60,7 +60,7 @@ static PyObject *create(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     return (PyObject *)self;
 }
 
-/* The 8-byte numbers of a buffer; none for None. */
+/* Gets the buffer of 8-byte numbers that an object exports, and sets *count. None exports no numbers. */
 static bool numbers(PyObject *list, Py_buffer *view, int64_t *count)
 {
     if (list == Py_None)
@@ -235,7 +235,7 @@ static PyObject *cancel(PyObject *object, PyObject *unused)
 
 /* ---- next ---- */
 
-/* Whether the caller holds all slots, so that no batch can be produced. */
+/* Returns whether the caller holds all slots, so that no batch can be produced. */
 static bool all_held(const core_loader *self, int64_t *slots)
 {
     stk_loader_stats stats = {.struct_size = sizeof stats};
@@ -246,7 +246,7 @@ static bool all_held(const core_loader *self, int64_t *slots)
     return *slots > 0 && (self->on_device ? stats.device_slots_held : stats.slots_leased) == *slots;
 }
 
-/* Whether another thread could release a slot; true if that is unknown. */
+/* Returns whether another thread could release a slot; true if that is unknown. */
 static bool has_other_threads(void)
 {
     PyObject *function = PySys_GetObject("_current_frames"); /* borrowed */
@@ -362,7 +362,7 @@ static stk_status take_in_turn(core_loader *self, int64_t limit, core_batch *bat
     return status;
 }
 
-/* The next batch. NULL without an exception: the end. */
+/* Returns the next batch. NULL without an exception: the end. */
 static core_batch *take(core_loader *self, int64_t limit)
 {
     const bool forked =

@@ -257,7 +257,7 @@ static void release_buffer(PyObject *object, Py_buffer *view)
 
 /* ---- methods ---- */
 
-/* The same memory with an unsigned integer dtype of that size. */
+/* Returns a tensor over the same memory with an unsigned integer dtype of the same size. */
 static PyObject *bits(PyObject *object, PyObject *unused)
 {
     core_tensor *self = (core_tensor *)object, *out;

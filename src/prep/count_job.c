@@ -149,7 +149,7 @@ static stki_node *child(stki_node *map, const char *key)
     return NULL;
 }
 
-/* Whether there is a split or a filter, which may refer to fields that are not counted. */
+/* Returns whether there is a split or a filter, which may refer to fields that are not counted. */
 static bool needs_all_fields(const stki_document *document)
 {
     const stki_node *prep = stki_node_get(document->root, "prep");

@@ -178,7 +178,7 @@ static stk_status next_batch(pass *p, stk_batch **batch, stk_error *err)
     }
 }
 
-/* Whether position i is sample i and no sample is skipped. */
+/* Returns whether position i is sample i and no sample is skipped. */
 static bool in_place(const pass *p)
 {
     const stki_loader_config *config = p->run->core->config;

@@ -25,7 +25,7 @@ stk_status stki_count_pool_create(const stki_count_field *fields, int field_coun
 void stki_count_pool_destroy(stki_count_pool *pool); /* accepts NULL; pending batches are released */
 /* Takes ownership of the batch, which is released when it has been counted. Blocks while the queue is full. */
 stk_status stki_count_pool_push(stki_count_pool *pool, stk_batch *batch, stk_error *err);
-/* Whether rows of the field can be counted in place, because the loader would not change them. */
+/* Returns whether rows of the field can be counted in place, because the loader would not change them. */
 bool stki_count_pool_may_map(const stki_count_field *field);
 /* Counts samples [first, first + rows) in place, like a batch. All fields must allow it. */
 stk_status stki_count_pool_push_rows(stki_count_pool *pool, int64_t first, int64_t rows, stk_error *err);

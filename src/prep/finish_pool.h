@@ -75,7 +75,7 @@ typedef struct stki_finished {
     void *lease;
 } stki_finished;
 
-/* Whether another batch can be pushed. */
+/* Returns whether another batch can be pushed. */
 bool stki_finish_pool_has_room(const stki_finish_pool *pool);
 /* STK_E_BUSY: the pool is full, or has failed with an error that pop returns. STK_E_RANGE: more rows than max_rows. */
 stk_status stki_finish_pool_push(stki_finish_pool *pool, const stki_finish_batch *batch, stk_error *err);

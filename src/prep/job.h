@@ -58,8 +58,8 @@ stk_status stki_job_loader(const stki_job *job,
                            stki_loader_config **out, stk_error *err);
 /* Reads the job again with these assignments in addition to its own. */
 stk_status stki_job_settle(stki_job *job, char *const *sets, int count, stk_error *err);
-/* Everything that determines the output's bytes, {"PATH": VALUE} (option_print.h), with paths as written: new JSON.
- * NULL: out of memory. */
+/* Returns everything that determines the output's bytes as new JSON, {"PATH": VALUE} (option_print.h), with paths as
+ * written. NULL: out of memory. */
 json_t *stki_job_json(const stki_job *job);
 /* Describes the first difference, "prep.seed: 7 instead of 1"; false: equal. */
 bool stki_job_differs(const json_t *a, const json_t *b, char *text, int size);
@@ -67,7 +67,7 @@ bool stki_job_differs(const json_t *a, const json_t *b, char *text, int size);
 /* The sections of a job other than its data set, each followed by its subsections; NULL-terminated. */
 extern const stki_option_table *const stki_job_sections[];
 
-/* The map of a field in output.fields; NULL: there is none. */
+/* Returns the map of a field in output.fields; NULL: there is none. */
 const stki_node *stki_job_field(const stki_job *job, const char *name);
 
 #endif

@@ -29,7 +29,7 @@ static void record(stki_job_clock *clock)
         clock->recorded_ns = now;
 }
 
-/* Whether the file still exists; --restart empties the work folder. */
+/* Returns whether the file still exists; --restart empties the work folder. */
 static bool stands(const stki_job_clock *clock)
 {
     struct stat st;

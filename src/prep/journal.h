@@ -16,7 +16,7 @@ typedef struct stki_journal stki_journal;
  * line, without "seen", the statistics of a piece, which may be too large to keep in memory for all pieces.
  * STK_E_BUSY: another process holds the lock. STK_E_CORRUPT: damaged other than at the end. */
 stk_status stki_journal_open(const char *path, stki_journal **out, json_t **lines, stk_error *err);
-/* The same, read-only and without the lock. A journal that does not exist has no lines. */
+/* Like stki_journal_open, but read-only and without the lock. A journal that does not exist has no lines. */
 stk_status stki_journal_read(const char *path, json_t **lines, stk_error *err);
 /* Receives each line with its complete content; borrowed. */
 typedef stk_status (*stki_journal_take)(void *context, json_t *line, stk_error *err);

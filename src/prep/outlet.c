@@ -445,7 +445,8 @@ static stk_status roll(stki_outlet *outlet, stk_error *err)
     return begin_shard(outlet, outlet->shard + 1, NULL, err);
 }
 
-/* The number of rows that fit into the shard: all if shards are unlimited, at least one if it is empty. Counts them. */
+/* Returns the number of rows that fit into the shard: all if shards are unlimited, at least one if it is empty. Counts
+ * them. */
 static int64_t take_rows(stki_outlet *outlet, const stki_sink_value *values, int64_t rows)
 {
     const stki_outlet_opts *o = &outlet->opts;

@@ -10,7 +10,7 @@
 
 typedef struct stki_flusher stki_flusher;
 
-/* A thread that runs tasks in order, with at most `depth` of them queued. */
+/* Creates a thread that runs tasks in order, with at most `depth` of them queued. */
 stk_status stki_flusher_create(int depth, stki_flusher **out, stk_error *err);
 /* Waits for queued tasks. */
 void stki_flusher_destroy(stki_flusher *flusher); /* NULL is allowed */
@@ -26,7 +26,7 @@ typedef struct stki_flush {
 stk_status stki_flusher_put(stki_flusher *flusher, stki_flush *flush, stk_error *err);
 /* Waits for all tasks; returns the first error. */
 stk_status stki_flusher_wait(stki_flusher *flusher, stk_error *err);
-/* Total time spent blocking in the two functions above. */
+/* Returns the total time that stki_flusher_put and stki_flusher_wait have blocked. */
 int64_t stki_flusher_waited_ns(const stki_flusher *flusher);
 
 typedef struct stki_outlet_opts {
@@ -51,7 +51,7 @@ typedef struct stki_outlet stki_outlet;
 stk_status stki_outlet_open(const stki_outlet_opts *opts, bool restart, stki_flusher *flusher, stki_outlet **out,
                             json_t **lines, stk_error *err);
 stk_status stki_outlet_append(stki_outlet *outlet, const stki_sink_value *values, int64_t rows, stk_error *err);
-/* Bytes added to the files since the outlet was opened, including the ends of files. */
+/* Returns the number of bytes added to the files since the outlet was opened, including the ends of files. */
 int64_t stki_outlet_written(const stki_outlet *outlet);
 /* Ends a piece: `line` (takes ownership), with the sink's mark, is added to the journal once everything is on disk. */
 stk_status stki_outlet_mark(stki_outlet *outlet, json_t *line, stk_error *err);
@@ -61,7 +61,7 @@ stk_status stki_outlet_finish(stki_outlet *outlet, stk_error *err);
  */
 void stki_outlet_drop(stki_outlet *outlet);
 
-/* The final path of a shard, or, if `shard` is -1, of a single data set. Free with stki_free. */
+/* Returns the final path of a shard, or, if `shard` is -1, of a single data set. Free with stki_free. */
 char *stki_outlet_path(const stki_job *job, int64_t shard);
 /* Lists the files of a complete outlet: appends {"temporary", "final", "rows", "bytes", "xxh3"} of each to `files`. */
 stk_status stki_outlet_files(const json_t *lines, json_t *files, stk_error *err);

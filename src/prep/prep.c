@@ -229,7 +229,7 @@ static const char *unit_name(const stki_prep_run *run)
     return run->mode == STKI_PREP_SHARDS ? "shard" : "piece";
 }
 
-/* Number of positions of a range of units. */
+/* Returns the number of positions of a range of units. */
 static int64_t positions_of(const stki_prep_run *run, int64_t first, int64_t end)
 {
     int64_t from, to, p, q;
@@ -410,7 +410,7 @@ static stk_status check_merge(stk_prep *prep, const stki_prep_run *run, stk_erro
                      (long long)run->units, unit_name(run));
 }
 
-/* Whether the existing output belongs to this job, without checking the data. */
+/* Returns whether the existing output belongs to this job, without checking the data. */
 static bool is_made(stk_prep *prep, stki_prep_totals *out)
 {
     json_t *manifest = NULL, *mine;
@@ -434,7 +434,7 @@ static bool others_are_done(stk_prep *prep, stki_prep_totals *out)
     return (prep->opts.tasks > 1 || prep->opts.merge) && !prep->opts.force && prep->job.format && is_made(prep, out);
 }
 
-/* Whether all files of the manifest exist with their recorded sizes. */
+/* Returns whether all files of the manifest exist with their recorded sizes. */
 static bool outputs_stand(const stk_prep *prep)
 {
     json_t *manifest = NULL;

@@ -352,7 +352,7 @@ static bool is_whole(const json_t *commit)
     return whole;
 }
 
-/* The folder of unfinished files: the work folder, or the folder next to the output. */
+/* Returns the folder of unfinished files: the work folder, or the folder next to the output. */
 static char *making_of(const stki_job *job, const json_t *commit)
 {
     char *said = stki_text_of_json(json_object_get(commit, "making"));

@@ -11,12 +11,12 @@
 stk_status stki_prep_read_file(const char *path, char **text, int64_t *bytes, stk_error *err);
 /* Returns new JSON. STK_E_NOT_FOUND; STK_E_CORRUPT: not JSON. */
 stk_status stki_prep_read_json(const char *path, json_t **out, stk_error *err);
-/* `path` relative to a folder, "../data/x.npy", from the real paths of the folders, so that it does not depend on the
- * working directory. If one of them does not exist, returns the path unchanged. Free with stki_free; NULL: out of
- * memory. */
+/* Returns `path` relative to a folder, such as "../data/x.npy". It is computed from the real paths of the folders, so
+ * that it does not depend on the working directory. If one of them does not exist, returns the path unchanged. Free
+ * with stki_free; NULL: out of memory. */
 char *stki_prep_relative(const char *folder, const char *path);
-/* The part of a file's path that is its name within its input: the part after the input's path or its folder. Points
- * into `path`. */
+/* Returns the part of a file's path that is its name within its input: the part after the input's path or its folder.
+ * Points into `path`. */
 const char *stki_prep_name_within(const char *input, const char *path);
 
 /* Writes a file with its final name in the user's folder. Until it is complete its name is NAME.tmp, which a resumed
@@ -30,11 +30,11 @@ stk_status stki_prep_write_json(const char *path, const json_t *json, stk_error 
 /* Opens or creates the file and acquires an exclusive lock, which ends when the descriptor is closed or the process
  * ends. STK_E_BUSY: another process holds it. */
 stk_status stki_prep_lock_file(const char *path, int *fd, stk_error *err);
-/* The same with a shared lock. */
+/* Like stki_prep_lock_file, but with a shared lock. */
 stk_status stki_prep_share_file(const char *path, int *fd, stk_error *err);
 /* Changes the type of the lock on `fd`. STK_E_BUSY: other processes share it; the lock is unchanged. */
 stk_status stki_prep_lock_again(int fd, bool exclusive, const char *path, stk_error *err);
-/* Whether the locked file still has this name; a lock on a removed file does not exclude other processes. */
+/* Returns whether the locked file still has this name; a lock on a removed file does not exclude other processes. */
 bool stki_prep_lock_stands(int fd, const char *path);
 
 /* Creates a folder; succeeds if it exists, and does not create its parents. */
@@ -50,7 +50,7 @@ int64_t stki_prep_file_size(const char *path);
 /* Returns the folder of a path; free with stki_free. NULL: out of memory. */
 char *stki_prep_folder_of(const char *path);
 
-/* XXH3-64 and size of a whole file. */
+/* Computes the XXH3-64 and the size of a whole file. */
 stk_status stki_prep_digest_file(const char *path, uint64_t *out, int64_t *bytes, stk_error *err);
 
 #endif

@@ -167,7 +167,7 @@ static stki_input_seen *place_of(const stki_inputs_seen *seen, uint64_t name)
     return &seen->places[at];
 }
 
-/* Half of the table stays free. */
+/* Ensures that half of the table remains free. */
 static stk_status make_room(stki_inputs_seen *seen, stk_error *err)
 {
     stki_inputs_seen larger = {.count = seen->count, .room = seen->room > 0 ? 2 * seen->room : 64};
@@ -247,8 +247,8 @@ static const char *newer_file(const stki_prep_run *run, const char *output, stru
     return file;
 }
 
-/* The first key that differs between two descriptions of an input. The hash of its names comes last, because it is the
- * least informative. NULL: no difference. */
+/* Returns the first key that differs between two descriptions of an input. The hash of its names comes last, because it
+ * is the least informative. NULL: no difference. */
 static const char *differing_key(const json_t *now, const json_t *made)
 {
     static const char *const keys[] = {"path", "bytes", "files", "samples", "format", "names", NULL};

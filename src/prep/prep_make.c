@@ -448,7 +448,7 @@ static stk_status push_opened(struct maker *m, stk_error *err)
     return status == STK_OK ? push(m, err) : status;
 }
 
-/* Whether another batch can be pushed; the loader must keep one free slot. */
+/* Returns whether another batch can be pushed; the loader must keep one free slot. */
 static bool may_push(const struct maker *m)
 {
     const stki_prep_run *run = m->run;

@@ -17,7 +17,7 @@ enum { BATCH_MOST = 1024, SLOTS_LEAST = 6, SLOTS_MOST = 32 };
 
 /* ---- sizes ---- */
 
-/* Largest size of an encoded row of the field; 0: not encoded, passed without a copy. */
+/* Returns the largest size of an encoded row of the field; 0: not encoded, passed without a copy. */
 static int64_t encoded_bytes(const stki_prep_run *run, const stki_field_plan *plan)
 {
     const stki_finisher_ops *ops = stki_finisher_of(stki_node_get(stki_job_field(run->job, plan->name), "encode"));

@@ -107,20 +107,20 @@ void stki_prep_describe(const stki_field_plan *plan, stki_sink_field *out);
 /* Called after the format's check and before rows are divided into pieces. STK_E_CONFIG: output.shard_bytes is too
  * small. */
 stk_status stki_prep_find_sizes(stki_prep_run *run, stk_error *err);
-/* Whether all rows have the same size in the files: their shape is fixed, and they are neither encoded nor
+/* Returns whether all rows have the same size in the files: their shape is fixed, and they are neither encoded nor
  * compressed. */
 bool stki_prep_is_exact(const stki_prep_run *run);
-/* Whether the files are compressed. */
+/* Returns whether the files are compressed. */
 bool stki_prep_is_packed(const stki_prep_run *run);
 /* Options for a file with this many rows of the job, without its folder. */
 stki_sink_opts stki_prep_sink_opts(const stki_prep_run *run, int64_t rows);
-/* Size of all complete files, assuming that rows are like those of `like`. */
+/* Returns the size of all complete files, assuming that rows are like those of `like`. */
 int64_t stki_prep_files_bytes(const stki_prep_run *run, const stki_sink_size *like);
-/* Size of all spooled pieces; 0: none. */
+/* Returns the size of all spooled pieces; 0: none. */
 int64_t stki_prep_spool_bytes(const stki_prep_run *run);
-/* Size of one row in the file of a piece; at least 1. */
+/* Returns the size of one row in the file of a piece; at least 1. */
 int64_t stki_prep_row_bytes(const stki_prep_run *run);
-/* With output.shard_bytes: the maximum number of rows of a shard, for which its sink is opened. */
+/* With output.shard_bytes: returns the maximum number of rows of a shard, for which its sink is opened. */
 int64_t stki_prep_shard_most(const stki_prep_run *run);
 /* Returns sum / of * to, without overflow; 0 if `of` is 0. */
 int64_t stki_prep_scale(int64_t sum, int64_t of, int64_t to);
@@ -128,7 +128,7 @@ int64_t stki_prep_scale(int64_t sum, int64_t of, int64_t to);
 stk_status stki_prep_space(const stki_prep_run *run, stk_error *err);
 
 /* prep_name.c */
-/* The path NAME.ENDING next to the output. */
+/* Returns the path NAME.ENDING next to the output. */
 char *stki_beside_output(const stki_job *job, const char *ending);
 /* Acquires NAME.prep.lock next to the output, which is shared by the processes of one job. STK_E_BUSY names it and a
  * process of the other job that holds it. The caller must call stki_name_release even if this fails. */
@@ -136,7 +136,7 @@ stk_status stki_name_take(const stki_job *job, stki_name_lock *out, stk_error *e
 /* Called before files are renamed. STK_E_BUSY: the lock was lost, or the manifest of that name has changed. */
 stk_status stki_name_check(const stki_name_lock *name, const stki_job *job, stk_error *err);
 void stki_name_release(stki_name_lock *name);
-/* A canonical name of the work folder, which need not exist. Free with stki_free; NULL: out of memory. */
+/* Returns a canonical name of the work folder, which need not exist. Free with stki_free; NULL: out of memory. */
 char *stki_name_of_work(const stki_job *job);
 /* prep_work.c */
 /* STK_E_IO: the output's parent is not a folder, or the output is one. */
@@ -158,7 +158,7 @@ char *stki_work_piece(const stki_prep_run *run, int64_t piece);
 char *stki_work_file(const stki_prep_run *run, const char *name);
 /* STK_E_CONFIG: the file is an input of the job. */
 stk_status stki_prep_check_target(const stki_prep_run *run, const char *path, stk_error *err);
-/* Whether the unit is complete. *rows: finished positions. */
+/* Sets *done to whether the unit is complete, and *rows to its finished positions. */
 stk_status stki_prep_unit_done(const stki_prep_run *run, int64_t unit, bool *done, int64_t *rows, stk_error *err);
 /* Appends the lines of a complete unit's pieces, in order, to `pieces`. */
 stk_status stki_prep_unit_pieces(const stki_prep_run *run, int64_t unit, json_t *pieces, stk_error *err);
@@ -173,12 +173,12 @@ stk_status stki_prep_count_missing(const stki_prep_run *run, int64_t first, int6
 /* Counts failed samples in finished and unfinished units of [first, end). */
 stk_status stki_prep_count_failed(const stki_prep_run *run, int64_t first, int64_t end, int64_t *failed,
                                   stk_error *err);
-/* The units of this task. */
+/* Determines the units of this task, [*first, *end). */
 void stki_prep_share(const stki_prep_run *run, int64_t *first, int64_t *end);
 
 /* prep_make.c: produces the missing units of [first, end). */
 stk_status stki_prep_make(stki_prep_run *run, int64_t first, int64_t end, stk_error *err);
-/* Maximum number of skipped samples of the job. */
+/* Returns the maximum number of skipped samples of the job. */
 int64_t stki_prep_allowed(const stki_prep_run *run);
 /* Creates the pool that encodes the job's rows, `depth` batches at a time, and with `observed` passes them to the job's
  * observers. path_of receives the run; NULL: messages do not name files. */
@@ -207,11 +207,11 @@ stk_status stki_prep_finish_commit(const stki_job *job, const stki_name_lock *na
                                    stki_prep_totals *out, stk_error *err);
 
 /* prep_manifest.c */
-/* The manifest's entries for the job's inputs, new JSON: {"inputs": one object each, with the XXH3 of the contents if
- * `digests`, "modified": modification time in ns, or for several files the checksum of their times}. Needs only the
- * loader. */
+/* Creates the manifest's entries for the job's inputs, as new JSON: {"inputs": one object each, with the XXH3 of the
+ * contents if `digests`, "modified": modification time in ns, or for several files the checksum of their times}. Needs
+ * only the loader. */
 stk_status stki_prep_describe_inputs(const stki_prep_run *run, bool digests, json_t **out, stk_error *err);
-/* The manifest; new JSON. */
+/* Creates the manifest, as new JSON. */
 stk_status stki_prep_manifest(const stki_prep_run *run, const json_t *files, const stki_prep_totals *totals,
                               const json_t *skipped, json_t **out, stk_error *err);
 

@@ -173,7 +173,7 @@ static stk_status look_at_place(struct sampler *s, int64_t position, int64_t unt
     return status == STK_OK ? stki_prep_tick(s->run, false, err) : status;
 }
 
-/* The estimated size of all files minus the bytes saved by compression, extrapolated from the samples. */
+/* Returns the estimated size of all files minus the bytes saved by compression, extrapolated from the samples. */
 static int64_t output_bytes(struct sampler *s)
 {
     stki_prep_run *run = s->run;
@@ -197,7 +197,7 @@ static void drop_packing(struct sampler *s)
     stki_free(s->packing);
 }
 
-/* The size of a row, or of the sample from which it is produced. */
+/* Returns the size of a row, or of the sample from which it is produced. */
 static int64_t largest_row(const stki_prep_run *run)
 {
     int64_t largest = stki_prep_row_bytes(run);

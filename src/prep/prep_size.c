@@ -27,8 +27,8 @@ enum {
 
 /* ---- rows ---- */
 
-/* The approximate mean size of a field's rows; if their size varies, it is estimated from samples spread over the data
- * set. */
+/* Returns the approximate mean size of a field's rows; if their size varies, it is estimated from samples spread over
+ * the data set. */
 static int64_t mean_bytes(const stki_field *field, const stki_field_plan *plan)
 {
     const int64_t count = stki_field_count(field) - field->ahead, step = count > SAMPLED ? count / SAMPLED : 1;
@@ -144,7 +144,7 @@ stki_sink_opts stki_prep_sink_opts(const stki_prep_run *run, int64_t rows)
                             .options = run->job->format_options};
 }
 
-/* The size of `rows` rows like those of `like`. */
+/* Returns the size of `rows` rows like those of `like`. */
 static stki_sink_size scaled(const stki_sink_size *like, int64_t rows)
 {
     return (stki_sink_size){
@@ -159,7 +159,7 @@ static int64_t shard_files(const stki_prep_run *run, const stki_sink_size *like,
     return run->job->format->measure(&opts, NULL, 0, &size);
 }
 
-/* The largest number of rows whose files have at most `most` bytes; at least 1. */
+/* Returns the largest number of rows whose files have at most `most` bytes; at least 1. */
 static int64_t rows_within(const stki_prep_run *run, const stki_sink_size *like, int64_t most)
 {
     int64_t low = 1, high = run->cuts.positions > 1 ? run->cuts.positions : 1;
@@ -213,8 +213,8 @@ int64_t stki_prep_row_bytes(const stki_prep_run *run)
 
 /* ---- space ---- */
 
-/* Bytes used by unfinished files, which are resumed, truncated or overwritten and therefore need no additional space.
- */
+/* Returns the number of bytes used by unfinished files, which are resumed, truncated or overwritten and therefore need
+ * no additional space. */
 static int64_t used_bytes(int at, const char *name)
 {
     const int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

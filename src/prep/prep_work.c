@@ -205,7 +205,7 @@ stk_status stki_prep_check_target(const stki_prep_run *run, const char *path, st
     return STK_OK;
 }
 
-/* Whether the folder contains the file that exists for the whole lifetime of a job's work folder. */
+/* Returns whether the folder contains the file that exists for the whole lifetime of a job's work folder. */
 static bool has_mark(const char *folder)
 {
     char *lock = stki_format("%s/lock", folder), *commit = stki_format("%s/commit.json", folder);
@@ -233,8 +233,8 @@ static char *work_of_making(const char *folder)
     return work;
 }
 
-/* Whether the file may exist before the mark does: counts (count-KEY-…), working times of processes, an empty pieces/,
- * and the mark while it is written. */
+/* Returns whether the file may exist before the mark does: counts (count-KEY-…), working times of processes, an empty
+ * pieces/, and the mark while it is written. */
 static bool is_early(const char *folder, const char *name)
 {
     static const char

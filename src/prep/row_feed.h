@@ -64,7 +64,7 @@ typedef struct stki_run_of_rows {
  * STK_E_CANCELLED. */
 stk_status stki_row_feed_next(stki_row_feed *rows, int64_t end, stki_run_of_rows *out, stki_skipped_list *left_out,
                               stk_error *err);
-/* Number of batches held. */
+/* Returns the number of batches held. */
 int stki_row_feed_held(const stki_row_feed *rows);
 void stki_row_feed_done(stki_row_feed *rows, stki_held *held);
 

@@ -16,12 +16,12 @@
 
 typedef struct stki_spool_writer stki_spool_writer;
 
-/* The size of a value of `size` bytes in a piece. */
+/* Returns the size of a value of `size` bytes in a piece. */
 int64_t stki_spool_value_bytes(int64_t size);
 
 stk_status stki_spool_create(const char *path, int field_count, stki_spool_writer **out, stk_error *err);
 stk_status stki_spool_append(stki_spool_writer *spool, const stki_sink_value *values, int64_t rows, stk_error *err);
-/* Bytes written so far. */
+/* Returns the number of bytes written so far. */
 int64_t stki_spool_written(const stki_spool_writer *spool);
 /* `known`: metadata of the piece. Frees the writer. Any thread. */
 stk_status stki_spool_commit(stki_spool_writer *spool, const json_t *known, stk_error *err);
@@ -29,7 +29,7 @@ void stki_spool_abort(stki_spool_writer *spool); /* NULL is allowed */
 
 typedef struct stki_spool stki_spool;
 
-/* The metadata of the piece: new JSON. STK_E_NOT_FOUND: not written yet. STK_E_TRUNCATED, STK_E_CORRUPT. */
+/* Reads the metadata of the piece, as new JSON. STK_E_NOT_FOUND: not written yet. STK_E_TRUNCATED, STK_E_CORRUPT. */
 stk_status stki_spool_known(const char *path, json_t **out, stk_error *err);
 /* Opens a piece and checks the checksum of the whole file. */
 stk_status stki_spool_open(const char *path, int field_count, stki_spool **out, stk_error *err);

@@ -70,7 +70,8 @@ void stki_added_finder_destroy(stki_added_finder *finder)
     stki_free(finder);
 }
 
-/* The first entry of [low, high) whose byte at `depth` is at least `byte`. All entries are longer than `depth`. */
+/* Returns the first entry of [low, high) whose byte at `depth` is at least `byte`. All entries are longer than
+ * `depth`. */
 static int lower(const stki_added_finder *finder, int low, int high, int64_t depth, int byte)
 {
     while (low < high) {
@@ -84,7 +85,7 @@ static int lower(const stki_added_finder *finder, int low, int high, int64_t dep
     return low;
 }
 
-/* The longest name at this position; NULL: none. */
+/* Returns the longest name at this position; NULL: none. */
 static const entry *longest_at(const stki_added_finder *finder, const uint8_t *text, int64_t left)
 {
     const entry *found = NULL;
@@ -113,7 +114,7 @@ static bool is_space(uint32_t code)
            code == 0x3000;
 }
 
-/* Whether \w matches the character. */
+/* Returns whether \w matches the character. */
 static bool is_word(uint32_t code)
 {
     const utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)code);
@@ -122,7 +123,7 @@ static bool is_word(uint32_t code)
            code == 0x200c || code == 0x200d || (code >= 0x24b6 && code <= 0x24e9);
 }
 
-/* The character before `at`, and its position. Requires at > 0. */
+/* Returns the character before `at`, and its position. Requires at > 0. */
 static uint32_t before(const uint8_t *text, int64_t at, int64_t *begin)
 {
     uint32_t code;

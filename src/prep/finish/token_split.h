@@ -10,7 +10,7 @@
 typedef struct stki_token_split stki_token_split;
 typedef struct stki_token_finder stki_token_finder; /* matching state of one thread */
 
-/* A predefined pattern; NULL: unknown name. */
+/* Returns a predefined pattern; NULL: unknown name. */
 const char *stki_token_pattern(const char *name);
 /* "gpt2, cl100k or o200k", followed by `last` if it is not NULL. Returns the buffer. */
 enum { STKI_TOKEN_PATTERN_LIST = 64 };

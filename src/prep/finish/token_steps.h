@@ -55,7 +55,8 @@ stk_status stki_token_steps_add(stki_token_steps *steps, const stki_token_step *
 void stki_token_steps_fini(stki_token_steps *steps);
 /* Returns a regular expression that matches exactly this text; free it with stki_free. NULL: out of memory. */
 char *stki_token_literal(const char *text);
-/* Maximum number of output bytes per input byte, without prefixes; at most 1 << 24, which means at least that many. */
+/* Returns the maximum number of output bytes per input byte, without prefixes; at most 1 << 24, which means at least
+ * that many. */
 int64_t stki_token_steps_growth(const stki_token_steps *steps);
 
 typedef struct stki_token_program stki_token_program;

@@ -184,7 +184,7 @@ const stki_token_steps *stki_tokenizer_steps(const stki_tokenizer *t)
     return t->steps;
 }
 
-/* Whether any step splits texts into word-like pieces. */
+/* Returns whether any step splits texts into word-like pieces. */
 static bool cuts(const stki_tokenizer *t)
 {
     for (int i = 0; t->steps && i < t->steps->count; i++)

@@ -21,10 +21,10 @@ typedef struct stki_tokenizer_opts {
 stk_status stki_tokenizer_open(const stki_tokenizer_opts *opts, stki_tokenizer **out, stk_error *err);
 void stki_tokenizer_destroy(stki_tokenizer *tokenizer); /* NULL is allowed */
 const stki_vocabulary *stki_tokenizer_vocabulary(const stki_tokenizer *tokenizer);
-/* The steps between normalization (with added tokens) and merging. */
+/* Returns the steps between normalization (with added tokens) and merging. */
 const stki_token_steps *stki_tokenizer_steps(const stki_tokenizer *tokenizer);
 
-/* Approximate size of a scratch for a text of `length` bytes, in addition to a few kilobytes. */
+/* Returns the approximate size of a scratch for a text of `length` bytes, in addition to a few kilobytes. */
 int64_t stki_token_scratch_bytes(const stki_tokenizer *tokenizer, int64_t length);
 stk_status stki_token_scratch_create(const stki_tokenizer *tokenizer, stki_token_scratch **out, stk_error *err);
 void stki_token_scratch_destroy(stki_token_scratch *scratch); /* NULL is allowed */

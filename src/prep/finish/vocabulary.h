@@ -67,24 +67,25 @@ typedef struct stki_vocabulary {
  * a vocab.json with its list of merges in `merges`. STK_E_CORRUPT, STK_E_UNSUPPORTED and STK_E_LIMIT name the file and
  * the line or key. */
 stk_status stki_vocabulary_open(const char *path, const char *merges, stki_vocabulary **out, stk_error *err);
-/* The same for files in memory; `path` is used in messages; `merges` may be NULL. */
+/* Like stki_vocabulary_open, but for files in memory; `path` is used in messages; `merges` may be NULL. */
 stk_status stki_vocabulary_read(const char *path, const char *text, int64_t length, const char *merges,
                                 int64_t merges_length, stki_vocabulary **out, stk_error *err);
-/* The vocabulary in which each byte is a token, 0 to 255, and nothing is merged. */
+/* Creates the vocabulary in which each byte is a token, 0 to 255, and nothing is merged. */
 stk_status stki_vocabulary_bytes(stki_vocabulary **out, stk_error *err);
 void stki_vocabulary_destroy(stki_vocabulary *vocabulary); /* NULL is allowed */
 
 /* Returns NULL if these bytes are not a token. */
 const stki_token *stki_vocabulary_find(const stki_vocabulary *vocabulary, const uint8_t *bytes, uint32_t length);
-/* The rank of merging two adjacent parts, which together are `length` bytes at `bytes`; STKI_NO_TOKEN: not merged. */
+/* Returns the rank of merging two adjacent parts, which together are `length` bytes at `bytes`; STKI_NO_TOKEN: not
+ * merged. */
 uint32_t stki_vocabulary_rank(const stki_vocabulary *vocabulary, const uint8_t *bytes, uint32_t length, uint32_t left,
                               uint32_t right);
-/* The token that results from merging at this rank. */
+/* Returns the token that results from merging at this rank. */
 static inline uint32_t stki_vocabulary_joined(const stki_vocabulary *vocabulary, uint32_t rank)
 {
     return vocabulary->by_pairs ? vocabulary->joined[rank] : rank;
 }
-/* The id of the added token of that name, or of the token with this text; -1: none. */
+/* Returns the id of the added token of that name, or of the token with this text; -1: none. */
 int64_t stki_vocabulary_named(const stki_vocabulary *vocabulary, const char *name);
 
 /* ---- building a vocabulary: vocabulary_open.c, vocabulary_tiktoken.c, vocabulary_json.c ---- */

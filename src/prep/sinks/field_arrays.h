@@ -30,7 +30,7 @@ typedef struct stki_field_arrays {
 stk_status stki_field_arrays_init(stki_field_arrays *arrays, const stki_sink_field *fields, int field_count,
                                   stk_error *err);
 void stki_field_arrays_fini(stki_field_arrays *arrays);
-/* The number of rows of the array for `rows` samples; -1: unknown in advance. */
+/* Returns the number of rows of the array for `rows` samples; -1: unknown in advance. */
 int64_t stki_field_array_rows(const stki_sink_array *array, int64_t rows);
 
 /* Like measure of sink.h, but only for the arrays. Arrays of offsets start with one entry. */

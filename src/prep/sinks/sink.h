@@ -43,7 +43,7 @@ typedef struct stki_sink_field {
     bool alias;                  /* write dtypes that a format cannot name as raw bytes; false: reject them */
 } stki_sink_field;
 
-/* Whether some rows are pixels and others image files. */
+/* Returns whether some rows are pixels and others image files. */
 static inline bool stki_sink_is_mixed(const stki_sink_field *field)
 {
     return (field->encodings & 1U << STKI_PLAIN) && field->encodings != 1U << STKI_PLAIN;
@@ -141,7 +141,7 @@ struct stki_sink {
 stk_status stki_sink_find(const char *format, const char *path, const stki_sink_ops **out, stk_error *err);
 /* All formats, NULL-terminated, for the tables of options. */
 extern const stki_sink_ops *const stki_sinks[];
-/* The tables of the keys that formats add to `output`; NULL: index too large. */
+/* Returns one of the tables of keys that formats add to `output`; NULL: `index` is too large. */
 const stki_option_table *stki_sink_table(int index);
 
 #endif

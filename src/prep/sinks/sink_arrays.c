@@ -105,7 +105,7 @@ int64_t stki_arrays_packed(int level, bool shuffled, const stki_sink_field *fiel
 
 /* ---- opening ---- */
 
-/* Bytes per sample; values of unknown size count as the largest. */
+/* Returns the number of bytes per sample; values of unknown size count as the largest. */
 static int64_t weight(const struct arrays *a, int index)
 {
     const stki_sink_array *array = &a->arrays.items[index];

@@ -76,7 +76,7 @@ static stk_status choose_number(const stki_sink_opts *opts, const stki_sink_fiel
     return STK_OK;
 }
 
-/* Whether the field has images of one size that are stored as images; with `tensors` they are arrays. */
+/* Returns whether the field has images of one size that are stored as images; with `tensors` they are arrays. */
 static bool is_rgb(const stki_sink_opts *opts, const stki_sink_field *field)
 {
     return field->image && !options_of(opts).tensors && field->dtype == STK_U8 && field->ndim == 3 &&
@@ -131,7 +131,7 @@ static stk_status choose(const stki_sink_opts *opts, const stki_sink_field *fiel
     }
 }
 
-/* The minimum number of bytes of a sample in its page. */
+/* Returns the minimum number of bytes of a sample in its page. */
 static int64_t least_bytes(const stki_sink_opts *opts, const stk_beton_field *fields)
 {
     int64_t sum = 0;
@@ -196,7 +196,7 @@ static stk_status beton_check(const stki_sink_opts *opts, stk_error *err)
 
 /* ---- sizes ---- */
 
-/* Bytes of a sample's row; 0: the fields cannot be written. */
+/* Returns the number of bytes of a sample's row; 0: the fields cannot be written. */
 static int64_t row_bytes(const stki_sink_opts *opts)
 {
     stki_beton_layout layout = {.field_count = opts->field_count, .page_bytes = page_of(opts), .table = INT64_MAX / 2};

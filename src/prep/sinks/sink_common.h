@@ -36,10 +36,10 @@ int64_t stki_sink_times(int64_t size, int64_t count, int64_t each);
 
 /* DIR/STEM.PART.EXTENSION for DIR/STEM.EXTENSION; part NULL: the path itself. New; NULL: out of memory. */
 char *stki_sink_array_path(const char *path, const char *part);
-/* The temporary name of the file `final` in the job's folder, with the suffix `more` (may be ""). */
+/* Returns the temporary name of the file `final` in the job's folder, with the suffix `more` (may be ""). */
 char *stki_sink_temporary(const char *folder, const char *final, const char *more);
 
-/* A non-negative number in a mark. STK_E_CORRUPT: missing. */
+/* Reads a non-negative number from a mark. STK_E_CORRUPT: it is missing. */
 stk_status stki_mark_int(const json_t *mark, const char *key, const char *path, int64_t *out, stk_error *err);
 /* Sets the sink's rows from "rows" of the mark, which must not exceed most_rows. */
 stk_status stki_mark_rows(stki_sink_common *common, const json_t *mark, stk_error *err);

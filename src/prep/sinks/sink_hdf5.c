@@ -66,8 +66,8 @@ static int hdf5_level(const stki_sink_opts *opts)
     return options ? (int)options->level : 0;
 }
 
-/* The largest field. Its array is written directly and is the only one that may have an unknown length (sink_arrays.c).
- */
+/* Returns the largest field. Its array is written directly and is the only one that may have an unknown length
+ * (sink_arrays.c). */
 static int largest_field(const stki_sink_opts *opts)
 {
     int64_t most = -1;
@@ -87,8 +87,8 @@ static int largest_field(const stki_sink_opts *opts)
     return largest;
 }
 
-/* Bytes beyond the rows: the unused part of the last chunk (zeros, which compress to nothing), padding and the index of
- * chunks. `ahead`: the field is written directly. */
+/* Returns the number of bytes beyond the rows: the unused part of the last chunk (zeros, which compress to nothing),
+ * padding and the index of chunks. `ahead`: the field is written directly. */
 static int64_t chunk_bytes(const stki_sink_opts *opts, const stki_sink_field *field, bool ahead,
                            const stki_sink_size *size)
 {

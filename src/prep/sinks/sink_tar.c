@@ -57,7 +57,7 @@ static bool is_number(const stki_sink_field *field)
     return field->kind == STKI_SINK_ARRAY && field->ndim == 0 && (is_whole(field->dtype) || is_real(field->dtype));
 }
 
-/* The default extension of a field; NULL: an image, for which it depends on the value. */
+/* Returns the default extension of a field; NULL: an image, for which it depends on the value. */
 static const char *usual_extension(const stki_sink_field *field)
 {
     if (field->kind == STKI_SINK_IMAGE)
@@ -90,7 +90,7 @@ static enum form form_of(const stki_sink_field *field, const char *extension)
     return !strcmp(part, "npy") && field->kind != STKI_SINK_BYTES ? FORM_NPY : FORM_BYTES;
 }
 
-/* Whether another field has, or may get, the extension that is the default of this one. */
+/* Returns whether another field has, or may get, the extension that is the default of this one. */
 static bool is_shared(const stki_sink_opts *opts, int index)
 {
     const char *own = usual_extension(&opts->fields[index]), *other;
@@ -139,7 +139,7 @@ static stk_status choose(const stki_sink_opts *opts, int index, struct tar_field
     return STK_OK;
 }
 
-/* The n-th extension that the field's files may have; NULL: no more. */
+/* Returns the n-th extension that the field's files may have; NULL: no more. */
 static const char *possible(const struct tar_field *field, int n, char *buffer, size_t size)
 {
     static const char *const images[] = {"jpg", "png", "npy"};
@@ -168,7 +168,7 @@ static const char *image_extension(enum stki_encoding encoding)
     return encoding == STKI_JPEG ? "jpg" : encoding == STKI_PNG ? "png" : "npy";
 }
 
-/* Whether the extension is compatible with the encoding. Only extensions of images are checked. */
+/* Returns whether the extension is compatible with the encoding. Only extensions of images are checked. */
 static bool fits(const char *extension, enum stki_encoding encoding)
 {
     const char *part = last_part(extension);
@@ -309,8 +309,8 @@ static int64_t digits(int64_t number)
     return count < 9 ? 9 : count;
 }
 
-/* The length of a member's name: the key of row `row`, a dot, and the extension, prefixed with the field's name if it
- * is shared. */
+/* Returns the length of a member's name: the key of row `row`, a dot, and the extension, prefixed with the field's name
+ * if it is shared. */
 static int64_t name_bytes(const stki_sink_opts *opts, int index, const char *extension, int64_t row, bool *ascii)
 {
     const stki_sink_field *field = &opts->fields[index];

@@ -99,7 +99,7 @@ typedef struct search {
     stki_qrange best;
 } search;
 
-/* The sum of squared errors of the bin centers, in a fixed order. */
+/* Returns the sum of squared errors of the bin centers, in a fixed order. */
 static double error_of(const search *s, stki_qrange range)
 {
     const double low = (double)stki_quant_min(s->opts->qdtype), high = (double)stki_quant_max(s->opts->qdtype);

@@ -276,7 +276,7 @@ static double value_of(stk_dtype dtype, unsigned key)
     }
 }
 
-/* The lower edge of the values with this sign, exponent and fraction. */
+/* Returns the lower edge of the values with this sign, exponent and fraction. */
 static double edge(stk_dtype dtype, uint64_t key, int bits)
 {
     double x;

@@ -60,7 +60,7 @@ const uint64_t *stki_counts_look(const stki_counts *counts, int64_t channel, int
 stk_status stki_counts_bins(const stki_counts *counts, int64_t channel, stki_bins *out, stk_error *err);
 void stki_bins_fini(stki_bins *bins);
 
-/* Whether this dtype has one bin per value. */
+/* Returns whether this dtype has one bin per value. */
 bool stki_counts_are_exact(stk_dtype dtype);
 
 #endif

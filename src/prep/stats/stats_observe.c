@@ -95,7 +95,7 @@ static stk_status wait_for_more(stki_seen *seen, const stki_row *rows, int64_t c
     return STK_OK;
 }
 
-/* Number of rows, starting at `rows`, that belong to one block; `adjacent`: they are contiguous. */
+/* Returns the number of rows, starting at `rows`, that belong to one block; `adjacent`: they are contiguous. */
 static int64_t group(const stats_observer *o, const stki_row *rows, int64_t count, int64_t *bytes, bool *adjacent)
 {
     const int64_t block = rows[0].position / o->form.block_rows;

@@ -128,7 +128,7 @@ static stk_status fail(const stki_node *map, stk_error *err, const char *field, 
     return stki_fail(err, STK_E_CONFIG, "statistics of field %s: %s", field, what);
 }
 
-/* The channel axis; -1: none. For images of varying shape it must be the last one, with known size. */
+/* Returns the channel axis; -1: none. For images of varying shape it must be the last one, with known size. */
 static int channel_axis(const stki_sink_field *field)
 {
     if (field->kind == STKI_SINK_IMAGE)

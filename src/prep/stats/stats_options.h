@@ -34,18 +34,18 @@ stk_status stki_stats_section_read(const stki_node *stats, stki_stats_section *o
 /* Determines what is counted for `field`. `map`: node of its options, for messages; may be NULL. */
 stk_status stki_stats_form(const stki_stats_opts *opts, const stki_sink_field *field, const stki_node *map,
                            stki_tally_form *out, stk_error *err);
-/* Whether exactly one calibration is requested. */
+/* Returns whether exactly one calibration is requested. */
 bool stki_stats_only_method(const stki_stats_opts *opts);
-/* Whether channels, if any, are calibrated separately. For asymmetric schemes only on request, because loaders accept a
- * single zero point. */
+/* Returns whether channels, if any, are calibrated separately. For asymmetric schemes only on request, because loaders
+ * accept a single zero point. */
 bool stki_stats_calibrates_channels(const stki_stats_opts *opts);
 stk_qdtype stki_stats_qdtype(const stki_stats_opts *opts);
 stk_qscheme stki_stats_scheme(const stki_stats_opts *opts);
 
-/* stats_report.c: the field's part of NAME.stats.json: new JSON. */
+/* stats_report.c: creates the field's part of NAME.stats.json, as new JSON. */
 stk_status stki_stats_report(const stki_tally *tally, const stki_tally_form *form, const stki_stats_opts *opts,
                              json_t **out, stk_error *err);
-/* The content of NAME.stats.json with the reports by field (takes ownership): new JSON. */
+/* Returns the content of NAME.stats.json with the reports by field (takes ownership), as new JSON. */
 json_t *stki_stats_document(int64_t rows, json_t *fields);
 
 #endif
