@@ -1,6 +1,7 @@
 /* map_room.c: see map_room.h. The number of mappings of a process can only be determined by listing them, which is slow
- * if there are many. They are therefore counted again only after the library has made half as many new mappings as were
- * still allowed, or an eighth as many as existed (at least 512) if that is fewer. */
+ * if there are many. They are therefore counted again only after the library has created a certain number of new
+ * mappings: half of the number that was still allowed or, if that is fewer, an eighth of the number that existed (at
+ * least 512). */
 #include "map_room.h"
 #include "clock.h"
 #include "counter.h"
@@ -10,7 +11,7 @@
 enum { FIRST_LOOK = 64, LEAST_ROOM = 64, LEAST_STEP = 512, ASKED_EACH = 8, USUAL = 65530 };
 
 static stki_counter mapped;               /* number of the library's own mappings */
-static stki_counter look_at = FIRST_LOOK; /* all mappings are counted when `mapped` reaches this */
+static stki_counter look_at = FIRST_LOOK; /* all mappings are counted again when `mapped` reaches this */
 static stki_counter full_ns;              /* time of the last count if no room was found; otherwise 0 */
 static atomic_flag looking =
     ATOMIC_FLAG_INIT; /* not a lock: a child forked during a count skips counting instead of blocking */
@@ -45,7 +46,7 @@ static int64_t present_mappings(void)
     return lines;
 }
 
-/* Counts the mappings, and sets look_at above `mapped` if there is room. */
+/* Counts the mappings. Sets look_at above `mapped` if there is room for more. */
 static void look(void)
 {
     const int64_t most = most_mappings(), present = present_mappings(), own = stki_counted(&mapped);
@@ -57,7 +58,7 @@ static void look(void)
 }
 
 /* After a count that found no room, the next one is allowed only after a second, so that opening thousands of files
- * does not count each time. */
+ * does not count the mappings each time. */
 static bool may_look(void)
 {
     const int64_t full = stki_counted(&full_ns);

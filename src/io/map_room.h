@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-/* Whether another file may be mapped. If so, it is counted until stki_map_room_give. */
+/* Returns whether another file may be mapped. If so, the mapping is counted until stki_map_room_give is called. */
 bool stki_map_room_take(void);
 void stki_map_room_give(void);
 

@@ -1,8 +1,8 @@
 /* output.c: see output.h. If the final path is a regular file or does not exist, a temporary file is written next to it
- * and renamed. A device is written in place, with all errors checked (writing to /dev/full fails).
+ * and renamed. A device is written in place, and all errors are checked, so that writing to /dev/full fails.
  *
- * Appended bytes are collected in a list of parts, which one writev writes. Short runs are copied to the buffer, where
- * adjacent ones are merged; borrowed runs are referenced. */
+ * Appended bytes are collected in a list of parts, which a single writev writes. Short runs are copied into the buffer,
+ * where adjacent ones are merged; borrowed runs are only referenced. */
 #include "output.h"
 #include "allocate.h"
 #include "checked.h"
@@ -26,13 +26,13 @@ enum {
 
 struct stki_output {
     char *path;
-    char *temporary; /* NULL: written in place */
+    char *temporary; /* NULL: the file is written in place */
     bool held;       /* the owner manages the temporary file */
     bool fresh;      /* the folder has not been synced since the file was created */
     int fd;
     int64_t flushed; /* file offset of the first part */
-    int64_t waiting; /* bytes of all parts */
-    int64_t used;    /* bytes used in buffer */
+    int64_t waiting; /* total number of bytes in all parts */
+    int64_t used;    /* number of bytes used in `buffer` */
     int part_count;
     bool lent; /* a part refers to memory of the caller */
     struct iovec parts[PARTS];
@@ -74,7 +74,8 @@ static stk_status write_all(stki_output *o, const void *bytes, int64_t count, in
     return STK_OK;
 }
 
-/* Removes the first `count` bytes from the parts. Returns the first part with bytes left. */
+/* Removes the first `count` bytes from the parts, starting at part `first`. Returns the first part that is not
+ * empty. */
 static int skip_written(struct iovec *parts, int first, size_t count)
 {
     while (count > 0 && count >= parts[first].iov_len)
@@ -297,14 +298,14 @@ static stk_status check_append(stki_output *o, int64_t count, stk_error *err)
     return STK_OK;
 }
 
-/* Adds a part; requires a free one. */
+/* Adds a part. There must be a free one. */
 static void add_part(stki_output *o, const void *bytes, int64_t count)
 {
     o->parts[o->part_count++] = (struct iovec){(void *)(uintptr_t)bytes, (size_t)count};
     o->waiting += count;
 }
 
-/* Copies bytes; requires room in the buffer and a free part. */
+/* Copies bytes into the buffer. There must be room in the buffer and a free part. */
 static void copy_part(stki_output *o, const void *bytes, int64_t count)
 {
     struct iovec *last = o->part_count ? &o->parts[o->part_count - 1] : NULL;
@@ -381,7 +382,7 @@ stk_status stki_output_sync(stki_output *o, stk_error *err)
         status = stki_fail_errno(err, errno, o->path, "cannot sync");
     } else {
         status = sync_name(o, err);
-        o->cause = status == STK_E_MEMORY ? ENOMEM : EIO; /* the cause of a failed sync_name */
+        o->cause = status == STK_E_MEMORY ? ENOMEM : EIO; /* used only if sync_name failed */
     }
     if (status != STK_OK)
         o->failed = (int)status;
@@ -469,7 +470,7 @@ static stk_status put_in_place(stki_output *o, stk_error *err)
     o->temporary = NULL;
     status = sync_directory(o->path, err);
     if (status != STK_OK)
-        (void)unlink(o->path); /* the name might not survive a crash, so this counts as a failure */
+        (void)unlink(o->path); /* the name might not survive a crash, so the commit fails */
     return status;
 }
 

@@ -1,10 +1,10 @@
-/* output.h: writes a file. It gets its final name only after everything has been written, synced and checked; until
- * then it is NAME.tmp.PID.N in the same folder, and it is removed on failure. A device (/dev/full) is written in place.
- * Uses ordinary writes and never a mapping, so that a full disk is an error instead of a signal. Not thread-safe except
- * stki_output_write_at and stki_output_sync, which any number of threads may call at once.
+/* output.h: writes a file, which gets its final name only after everything has been written, synced and checked. Until
+ * then it is named NAME.tmp.PID.N and is in the same folder; it is removed on failure. A device, such as /dev/full, is
+ * written in place. Uses ordinary writes and never a mapping, so that a full disk is an error instead of a signal. Not
+ * thread-safe except stki_output_write_at and stki_output_sync, which any number of threads may call at once.
  *
- * A held output has a name given by its owner and keeps it: commit does not rename it and abort does not remove it, so
- * that work can be resumed after a crash from a known offset. */
+ * A held output keeps a name given by its owner: commit does not rename it and abort does not remove it, so that work
+ * can be resumed at a known offset after a crash. */
 #ifndef STKI_OUTPUT_H
 #define STKI_OUTPUT_H
 
@@ -14,32 +14,32 @@
 typedef struct stki_output stki_output;
 
 stk_status stki_output_create(const char *path, stki_output **out, stk_error *err);
-/* Opens a held output under the name `temporary`; `path`: its later name, for messages. keep -1: starts empty.
- * Otherwise the file must have at least `keep` bytes (else STK_E_TRUNCATED); it is truncated to them, and appending
- * continues there. */
+/* Opens a held output under the name `temporary`. `path`: its later name, for messages. keep -1: starts with an empty
+ * file. Otherwise the file is truncated to `keep` bytes, and appending continues there; STK_E_TRUNCATED: it is
+ * shorter. */
 stk_status stki_output_hold(const char *path, const char *temporary, int64_t keep, stki_output **out, stk_error *err);
-/* Creates an output: held if `temporary` is not NULL; otherwise like stki_output_create. */
+/* Creates an empty held output if `temporary` is not NULL; otherwise the same as stki_output_create. */
 stk_status stki_output_begin(const char *path, const char *temporary, stki_output **out, stk_error *err);
-/* The final name, for messages, and the current name, for a library that writes the file itself. */
+/* Return the final name, for messages, and the current name, for a library that writes the file itself. */
 const char *stki_output_path(const stki_output *output);
 const char *stki_output_temporary(const stki_output *output);
-/* Appends; buffered. */
+/* Appends bytes through the buffer. */
 stk_status stki_output_append(stki_output *output, const void *bytes, int64_t count, stk_error *err);
-/* The same, but long runs of bytes are not copied; they are borrowed until stki_output_settle returns. */
+/* The same, but long runs of bytes are not copied: they must remain valid until stki_output_settle returns. */
 stk_status stki_output_lend(stki_output *output, const void *bytes, int64_t count, stk_error *err);
 /* Writes all borrowed bytes. Short runs may remain in the buffer. */
 stk_status stki_output_settle(stki_output *output, stk_error *err);
 /* Passes all appended bytes to the operating system, so that they survive the process. */
 stk_status stki_output_flush(stki_output *output, stk_error *err);
-/* Waits until everything flushed before the call is on disk. Can be called from any thread, even while another one
+/* Waits until everything flushed before the call is on disk. Can be called from any thread, even while another thread
  * writes. */
 stk_status stki_output_sync(stki_output *output, stk_error *err);
-/* Appends zeros up to a multiple of `alignment`. */
+/* Appends zeros up to the next multiple of `alignment`. */
 stk_status stki_output_pad(stki_output *output, int64_t alignment, stk_error *err);
 int64_t stki_output_position(const stki_output *output); /* offset of the next append */
 /* Writes at any offset, unbuffered. Does not affect the position for appending. */
 stk_status stki_output_write_at(stki_output *output, int64_t offset, const void *bytes, int64_t count, stk_error *err);
-/* Overwrites existing bytes with zeros, or with a hole if the file system supports it. */
+/* Replaces existing bytes with zeros, or with a hole if the file system supports holes. */
 stk_status stki_output_clear(stki_output *output, int64_t offset, int64_t count, stk_error *err);
 /* Sets the position for appending. */
 stk_status stki_output_seek(stki_output *output, int64_t offset, stk_error *err);

@@ -1,4 +1,4 @@
-/* packed.c: see packed.h. Contiguous data is used in place; other data is packed piece by piece on the stack. */
+/* packed.c: see packed.h. Contiguous data is used in place; other data is packed chunk by chunk on the stack. */
 #include "packed.h"
 #include "tensor_internal.h"
 #include <string.h>
@@ -24,7 +24,7 @@ static void take_packed(struct packing *p, const stk_tensor *t)
     p->take(p->context, p->piece, bytes);
 }
 
-/* Splits along the outermost axes until a part fits in a piece. */
+/* Splits the tensor along its outermost axes until a part fits in a chunk. */
 static void take_tensor(struct packing *p, const stk_tensor *t)
 {
     int64_t size = stk_dtype_size(t->dtype), left;

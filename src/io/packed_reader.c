@@ -1,6 +1,6 @@
 /* packed_reader.c: see packed_reader.h. A window is assembled in a worker's scratch memory, piece by piece, from views
- * of the documents. Documents that have to be read use a second scratch. The three readers share the plan and the
- * document reader, which are reference-counted. */
+ * of the documents. Documents that have to be read are read into a second scratch. The three readers share the plan and
+ * the document reader, which are reference-counted. */
 #include "packed_reader.h"
 #include "allocate.h"
 #include "error.h"
@@ -110,7 +110,7 @@ static stk_status packed_read(const stki_reader *base, int64_t index, const stki
     return status;
 }
 
-/* Announces the documents of the windows. */
+/* Prefetches the documents of the windows. */
 static void packed_will_need(const stki_reader *base, const int64_t *indices, int64_t count)
 {
     const struct shared *s = packed_of(base)->shared;
@@ -134,7 +134,8 @@ static const stki_reader_ops packed_ops = {.format = "packed", .read = packed_re
                                                     .will_need = packed_will_need,
                                                     .destroy = packed_destroy};
 
-/* The range from the first to the last byte of the window's documents, which are consecutive unless shuffled. */
+/* Returns the range from the first to the last byte of the window's documents, which are consecutive unless they were
+ * shuffled. */
 static int packed_place(const stki_reader *base, int64_t index, stki_range *out)
 {
     const struct shared *s = packed_of(base)->shared;
@@ -193,7 +194,7 @@ static int64_t length_of(void *context, int64_t document)
     return stki_reader_shape(context, document, shape, NULL) == STK_OK ? shape[0] : -1;
 }
 
-/* Creates a reader of the windows; retains the shared part. */
+/* Creates a reader of the windows, which retains the shared part. */
 static stk_status make(struct shared *s, const stki_reader_ops *ops, stk_dtype dtype, struct packed **out,
                        stk_error *err)
 {

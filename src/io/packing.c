@@ -1,8 +1,8 @@
 /* packing.c: see packing.h.
  *
- * Best fit. Open windows are kept in stacks by their number of free elements. A four-level bitmap of the non-empty
- * stacks finds the smallest sufficient room in a few steps, independent of the number of windows. Pieces are first
- * assigned to windows in any order and counted, then laid out window by window. */
+ * Best fit. Open windows are kept in stacks by their number of free elements. With a four-level bitmap of the non-empty
+ * stacks, the window with the least sufficient room is found in a few steps, regardless of the number of windows.
+ * Pieces are first assigned to windows in any order and counted, then laid out window by window. */
 #include "packing.h"
 #include "allocate.h"
 #include "checked.h"
@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { LEVELS = 4 }; /* 64^4: windows of up to 16 million elements */
+enum { LEVELS = 4 }; /* 64^4: enough for windows of up to 16 million elements */
 #define MOST_LENGTH (INT64_C(1) << 24)
 
 struct placed {
@@ -23,7 +23,7 @@ struct planner {
     int64_t *lengths;
     struct placed *placed;
     int64_t placed_count, windows;
-    int64_t *top;  /* top of the stack of windows with this much room; -1: empty */
+    int64_t *top;  /* for each amount of room, the top of the stack of windows that have it; -1: empty */
     int64_t *next; /* next window in the same stack */
     uint64_t *bits[LEVELS];
 };
@@ -92,7 +92,7 @@ static int64_t pop(struct planner *p, int64_t room)
     return window;
 }
 
-/* Returns the number of pieces that fill a whole window; *rest: length of the remainder. */
+/* Returns the number of pieces that fill a whole window, and sets *rest to the length of the remainder. */
 static int64_t whole_pieces(const stki_packing_opts *o, int64_t length, int64_t *rest)
 {
     int64_t step = o->length - o->overlap, whole = 0;
@@ -100,12 +100,13 @@ static int64_t whole_pieces(const stki_packing_opts *o, int64_t length, int64_t 
     if (length >= o->length)
         whole = 1 + (length - o->length) / step;
     *rest = length - whole * step;
-    if (whole > 0 && *rest <= o->overlap) /* the last piece already contains the rest */
+    if (whole > 0 && *rest <= o->overlap) /* the last piece already contains the remainder */
         *rest = 0;
     return whole;
 }
 
-/* Places the pieces that fill whole windows, and counts the remainders by length: counts[r + 1]. */
+/* Places the pieces that fill whole windows, and counts the remainders by length: counts[i] is the number of remainders
+ * that are `i` elements shorter than a window. */
 static void place_whole(struct planner *p, int64_t *counts)
 {
     const stki_packing_opts *o = p->opts;
@@ -133,7 +134,7 @@ static void place_rest(struct planner *p, int64_t document, int64_t rest)
     push(p, window, room - rest);
 }
 
-/* Places the remainders, longest first (a counting sort; `sorted` has room for all). */
+/* Places the remainders, longest first, using a counting sort. `sorted` has room for all documents. */
 static void place_rests(struct planner *p, int64_t *counts, int64_t *sorted)
 {
     const stki_packing_opts *o = p->opts;

@@ -1,12 +1,12 @@
-/* packing.h: packs documents into windows of fixed length with little padding. The plan is computed once, and only from
- * lengths.
+/* packing.h: packs documents into windows of fixed length with little padding. The plan is computed once and depends
+ * only on the lengths.
  *
  * A document longer than a window is divided into pieces of the window's length, each starting `overlap` before the end
  * of the previous one; pieces that fill a window come first, in the order of the documents. The remainder of each
- * document (or all of a short one) is placed by best-fit decreasing: longest first (of equal lengths, the earlier
- * document first), into the window with the least sufficient room (of equal ones, the most recently used), or into a
- * new window if there is none. This takes O(documents) time and memory. `apart`: no window contains pieces of two
- * documents. */
+ * document (or all of a short one) is placed by best-fit decreasing: in order of decreasing length (of equal lengths,
+ * the earlier document first), each goes into the window with the least sufficient room (of several such windows, the
+ * most recently used one), or into a new window if no window has enough room. This takes O(documents) time and memory.
+ * `apart`: no window contains pieces of two documents. */
 #ifndef STKI_PACKING_H
 #define STKI_PACKING_H
 
@@ -22,13 +22,13 @@ typedef struct stki_packing {
     int64_t windows, length, piece_count;
     int64_t *first;     /* windows + 1 entries: first piece of each window */
     stki_piece *pieces; /* sorted by window, and by position within the window */
-    int64_t used;       /* elements of documents, counting overlaps twice; the rest of windows * length is padding */
+    int64_t used;       /* document elements, counting overlaps twice; the rest of windows * length is padding */
 } stki_packing;
 
 typedef struct stki_packing_opts {
-    int64_t length, overlap; /* of a window; 0 <= overlap < length */
+    int64_t length, overlap; /* length of a window; 0 <= overlap < length */
     bool apart;
-    /* Number of elements of a document; below 0: cannot be read. */
+    /* Returns the number of elements of a document; negative: it cannot be read. */
     int64_t (*length_of)(void *context, int64_t document);
     void *context;
     int64_t documents;

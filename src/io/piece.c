@@ -3,7 +3,7 @@
 #include "allocate.h"
 #include "error.h"
 
-enum { PIECE = 1 << 20, AHEAD = 4 /* number of pieces of readahead */, ALIGNMENT = 64 };
+enum { PIECE = 1 << 20, AHEAD = 4 /* number of chunks of readahead */, ALIGNMENT = 64 };
 
 stk_status stki_pieces_init(stki_pieces *pieces, const stki_file *file, int64_t offset, int64_t unit_bytes,
                             int64_t count, stk_error *err)

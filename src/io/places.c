@@ -36,7 +36,7 @@ static stk_status add_far(stki_places *p, stki_places_near *block, int count, st
     return STK_OK;
 }
 
-/* Stores the `count` pending numbers as block number `at`. */
+/* Stores the `count` pending numbers as block `at`. */
 static stk_status close_block(stki_places *p, int64_t at, int count, stk_error *err)
 {
     stki_places_near block = {.start = p->last[0]};

@@ -5,7 +5,7 @@
  *               │ index into `wide`, i64   │                           │ 1 │     if the last one is 64 KiB or more away
  *     wide      16 numbers, i64, of each such block
  *
- * The memory is thus a small fraction of the file: below 3 % for lines of 100 bytes, 0.3 % for long ones.
+ * The list thus takes a small fraction of the file's size: less than 3 % for lines of 100 bytes, 0.3 % for long ones.
  */
 #ifndef STKI_PLACES_H
 #define STKI_PLACES_H
@@ -25,7 +25,7 @@ typedef struct stki_places {
     stki_places_near *blocks;
     int64_t *wide;
     int64_t block_room, wide_count, wide_room; /* wide_count and wide_room: in numbers */
-    int64_t last[STKI_PLACES_BLOCK];           /* while adding: numbers that are not yet in a block */
+    int64_t last[STKI_PLACES_BLOCK];           /* while numbers are added: those that are not yet in a block */
 } stki_places;
 
 /* Adds a number, which must not be less than the previous one. */
@@ -36,7 +36,7 @@ void stki_places_fini(stki_places *places);
 /* Returns the memory used. */
 int64_t stki_places_bytes(const stki_places *places);
 
-/* 0 <= index < count. */
+/* Returns the number at `index`, which must be in [0, count). */
 static inline int64_t stki_places_at(const stki_places *places, int64_t index)
 {
     const stki_places_near *block = &places->blocks[index / STKI_PLACES_BLOCK];

@@ -28,7 +28,7 @@ static stk_status beton_array(const stki_container *base, int64_t member, const 
     const stki_beton *beton = beton_of(base);
     const stki_beton_field *field = &beton->fields[member];
 
-    (void)opts, (void)err; /* records were rejected before */
+    (void)opts, (void)err; /* records have already been rejected */
     *out = (stki_array){.file = stki_file_retain(beton->file),
                         .offset = beton->layout.rows + field->row_offset,
                         .dtype = field->dtype,
@@ -78,8 +78,8 @@ static const stki_container_ops ops = {
 
 /* ---- opening ---- */
 
-/* FFCV truncates names to 16 bytes, so two fields may have the same name; the number of the field is appended to the
- * later one. */
+/* FFCV truncates names to 16 bytes, so two fields may have the same name. The field number is then appended to the name
+ * of the later one. */
 static const char *name_of(const stki_beton *beton, int index, char *buffer, size_t size)
 {
     const char *name = beton->fields[index].name;
@@ -140,8 +140,8 @@ static stk_status add_member(stki_beton *beton, int index, stk_status refused, c
     return stki_member_set_strides(member, &beton->layout.row_bytes, err);
 }
 
-/* Reads all descriptors. An unsupported element type only affects its own field; *refused is the index of the first
- * such field, whose error is returned. The others are parsed again when they become members. */
+/* Reads all descriptors. An unsupported element type affects only its own field. The descriptors of such fields are
+ * parsed again when they become members, to obtain the error. */
 static stk_status read_fields(stki_beton *beton, stk_error *err)
 {
     unsigned char descriptor[STKI_BETON_FIELD];
@@ -211,7 +211,7 @@ stk_status stki_beton_of_file(stki_file *file, const stki_reader_opts *opts, stk
     stki_beton *beton;
     stk_status status = stki_container_create(sizeof *beton, &ops, file->path, &beton, err);
 
-    (void)opts; /* options are read per field */
+    (void)opts; /* options are read when a field is opened */
     if (status != STK_OK) {
         stki_file_close(file);
         return status;

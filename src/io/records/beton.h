@@ -1,4 +1,4 @@
-/* beton.h: FFCV's record files, .beton version 2. Everything is little-endian and nothing is aligned in the file:
+/* beton.h: FFCV's record files (.beton, version 2). All numbers are little-endian, and nothing is aligned in the file:
  *
  *     0            header, 24 bytes: u16 version, u16 fields F, u32 page size P, u64 samples N, u64 offset of the table
  *     24           F field descriptors of 1041 bytes: u8 kind, 16 bytes of name, 1024 bytes of arguments
@@ -6,8 +6,7 @@
  *     data_start   pages of P bytes, from the next multiple of P on. A region never crosses a page
  *     table        allocations, 24 bytes each, to the end of the file: u64 sample, u64 pointer, u64 size
  *
- * The parsers here work on bytes in memory and check all of them.
- */
+ * The parsers in this header work on bytes in memory and check every value. */
 #ifndef STKI_BETON_H
 #define STKI_BETON_H
 
@@ -52,7 +51,7 @@ typedef struct stki_beton_field {
     stk_dtype dtype; /* FLOAT f64, INT i64, IMAGE, BYTES and JSON u8 */
     bool swapped;
     char descr[STKI_BETON_DESCR];                 /* arrays: NumPy's type string */
-    int ndim;                                     /* of an array */
+    int ndim;                                     /* arrays: number of axes */
     int64_t shape[STK_MAX_DIMS], bytes, descr_at; /* descr_at: offset of the type string in the file */
 } stki_beton_field;
 
@@ -62,32 +61,32 @@ typedef struct stki_beton_field {
  * descriptors are inside the file. */
 stk_status stki_beton_read_header(const void *head, int64_t file_bytes, const char *path, stki_beton_layout *out,
                                   stk_error *err);
-/* Parses descriptor `index`. If out->kind is not CUSTOM, STK_E_UNSUPPORTED and STK_E_UNSAFE only concern an array's
- * element type: other fields can still be read. */
+/* Parses descriptor `index`. If out->kind is not CUSTOM, STK_E_UNSUPPORTED and STK_E_UNSAFE mean only that an array's
+ * element type cannot be read; other fields can still be read. */
 stk_status stki_beton_read_field(const void *descriptor, int index, const char *path, stki_beton_field *out,
                                  stk_error *err);
 /* Computes the offsets of fields in a row and of all parts in the file, and checks their bounds. */
 stk_status stki_beton_lay_out(stki_beton_layout *layout, stki_beton_field *fields, int64_t file_bytes, const char *path,
                               stk_error *err);
-/* Size and alignment of a kind of field in a row. */
+/* Returns the size and alignment of a kind of field in a row. */
 void stki_beton_row_size(enum stki_beton_kind kind, int64_t *bytes, int64_t *alignment);
 const char *stki_beton_kind_name(enum stki_beton_kind kind);
 
 /* ---- beton_index.c ---- */
 
-/* The table of allocations, with all entries checked. If the entries are sorted by sample with the same number for
- * each, nothing is kept in memory; otherwise 4 bytes per sample; if the entries of a sample are not consecutive,
- * additionally 4 bytes per entry. */
+/* The table of allocations, after all entries have been checked. If the entries are sorted by sample and every sample
+ * has the same number of them, nothing is kept in memory. Otherwise 4 bytes are kept per sample and, if the entries of
+ * a sample are not consecutive, 4 more bytes per entry. */
 typedef struct stki_beton_table {
     const stki_file *file; /* borrowed, like layout */
     const stki_beton_layout *layout;
-    int64_t per_sample; /* entries per sample; -1: see `first` */
-    uint32_t *first;    /* first entry of each sample, sample_count + 1 with `order`; NO_ENTRY: none */
+    int64_t per_sample; /* number of entries per sample; -1: it varies, see `first` */
+    uint32_t *first;    /* first entry of each sample (with `order`: sample_count + 1 starts); NO_ENTRY: none */
     uint32_t *order;    /* NULL: the entries of a sample are consecutive */
 } stki_beton_table;
 
 void stki_beton_table_fini(stki_beton_table *table);
-/* Bytes allocated to `sample` at `pointer`, the largest if there are several; -1: none. */
+/* Returns the number of bytes allocated to `sample` at `pointer`, the largest if there are several; -1: none. */
 stk_status stki_beton_table_find(const stki_beton_table *table, int64_t sample, uint64_t pointer, int64_t *bytes,
                                  stk_error *err);
 
@@ -113,7 +112,8 @@ stk_status stki_beton_of_file(stki_file *file, const stki_reader_opts *opts, stk
 bool stki_beton_matches(const char *head, int64_t length);
 /* beton_index.c: returns the table of allocations, which is read once; thread-safe. */
 stk_status stki_beton_table_of(const stki_beton *beton, const stki_beton_table **out, stk_error *err);
-/* STK_E_MISMATCH: the type named by the user (NONE: none) differs from that of a field that is not an array. */
+/* Fails with STK_E_MISMATCH if the field is not an array and the type named by the user (NONE: none) differs from its
+ * type. */
 stk_status stki_beton_check_type(const stki_beton_field *field, stk_dtype named, const char *path, stk_error *err);
 /* Creates a reader of a field with regions. */
 stk_status stki_beton_reader(const stki_beton *beton, int field, const stki_reader_opts *opts, stki_reader **out,

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SIDE_MOST = 65535 /* of an image (u16) */ };
+enum { SIDE_MOST = 65535 /* largest side of an image, which is stored as u16 */ };
 
 bool stki_beton_has_region(enum stki_beton_kind kind)
 {
@@ -46,7 +46,7 @@ static stk_status take_name(const char *path, const stk_beton_field *fields, int
     return STK_OK;
 }
 
-/* NumPy's type string, such as "<f4"; NULL: NumPy has no such type. */
+/* Returns NumPy's type string, such as "<f4"; NULL: NumPy has no such type. */
 static const char *descr_of(stk_dtype dtype)
 {
     static const char *const descrs[STK_DTYPE_END] = {
@@ -178,7 +178,7 @@ stk_status stki_beton_check_value(const stki_beton_place *place, const stki_beto
 {
     *out = value->size;
     if (value->size < 0 || value->size > place->page_bytes)
-        *out = place->page_bytes + 1; /* more than what fits in a page */
+        *out = place->page_bytes + 1; /* does not fit in a page */
     if (value->size < 0)
         return fail_value(place, field, STKI_TEXT("%" PRId64 " bytes", value->size), "at least 0", "invalid size", err);
     if (*out > place->page_bytes)

@@ -1,5 +1,5 @@
-/* beton_header.c: reads the header, field descriptors and rows of a .beton file; beton.h has the layout. There is no
- * magic number, so another kind of file is recognized by an implausible version. */
+/* beton_header.c: reads the header, field descriptors and rows of a .beton file; see beton.h for the layout. The format
+ * has no magic number, so another kind of file is recognized by an implausible version. */
 #include "beton.h"
 #include "checked.h"
 #include "error.h"
@@ -78,7 +78,7 @@ stk_status stki_beton_read_header(const void *head, int64_t file_bytes, const ch
         return stki_fail_at(err, STK_E_CORRUPT, (stki_place){path, -1, 8, STKI_TEXT("%" PRIu64, samples), NULL},
                             "invalid number of samples");
     out->sample_count = (int64_t)samples;
-    out->table = table > INT64_MAX ? INT64_MAX : (int64_t)table; /* beyond the end in both cases */
+    out->table = table > INT64_MAX ? INT64_MAX : (int64_t)table; /* also beyond the end of the file */
     out->rows = STKI_BETON_HEADER + (int64_t)out->field_count * STKI_BETON_FIELD;
     if (out->rows > file_bytes)
         return fail_cut(path, file_bytes, STKI_BETON_HEADER, "field descriptors", out->rows, err);
@@ -230,7 +230,7 @@ stk_status stki_beton_read_field(const void *descriptor, int index, const char *
 
 void stki_beton_row_size(enum stki_beton_kind kind, int64_t *bytes, int64_t *alignment)
 {
-    /* structs inside NumPy's row struct have alignment 1 */
+    /* struct members of NumPy's row struct have alignment 1 */
     *alignment = kind == STKI_BETON_IMAGE || kind == STKI_BETON_BYTES || kind == STKI_BETON_JSON ? 1 : 8;
     *bytes = kind == STKI_BETON_IMAGE ? 13 : kind == STKI_BETON_BYTES || kind == STKI_BETON_JSON ? 16 : 8;
 }

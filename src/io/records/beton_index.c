@@ -1,10 +1,10 @@
-/* beton_index.c: the table of allocations of a .beton file, which has the length of each region. For JPEG images it is
- * the only source; for all others it must agree with the row.
+/* beton_index.c: the table of allocations of a .beton file, which contains the length of each region. For JPEG images,
+ * it is the only source of the length; for all other regions, it must agree with the row.
  *
  * The table is in the order in which its writers filled their pages. A single writer, such as stoker's, writes the
  * entries of sample 0, 1, 2, … consecutively; if all samples have the same number of entries, an entry's index follows
- * from its sample. Several writers interleave runs of samples; in that case the first entry of each sample is recorded.
- * The table is only sorted (with a counting sort) if a sample's entries are not consecutive.
+ * from its sample. Several writers interleave runs of samples, in which case the first entry of each sample is
+ * recorded. The table is sorted (with a counting sort) only if a sample's entries are not consecutive.
  *
  * An empty region has an entry of size 0, whose pointer is meaningless and may equal that of the next region. */
 #include "allocate.h"
@@ -91,8 +91,8 @@ static stk_status each_entry(stki_beton_table *table,
     return status;
 }
 
-/* First pass: checks every entry, and whether the entries are in the order of the samples with the same number for
- * each. This loop visits all entries of the file, so it works on local copies to be fast. */
+/* First pass: checks every entry, and whether the entries are sorted by sample with the same number for each sample.
+ * The loop visits all entries of the file, so it works on local copies, which is faster. */
 struct first_look {
     const stki_beton_table *table;
     int64_t number;    /* number of the next entry */
@@ -291,7 +291,7 @@ stk_status stki_beton_table_find(const stki_beton_table *table, int64_t sample, 
         if (status != STK_OK)
             return status;
         if (e.sample != (uint64_t)sample)
-            break; /* the end of the sample's run */
+            break; /* the sample's run of entries ends here */
         if (e.pointer == pointer && e.bytes <= (uint64_t)table->layout->page_bytes && (int64_t)e.bytes > *bytes)
             *bytes = (int64_t)e.bytes;
     }

@@ -2,8 +2,8 @@
  * a view of the mapping; JPEG images are decoded into the worker's scratch memory.
  *
  * Opening makes one pass over the rows to find the largest sizes and the runs of samples in the same page, which are
- * the units of `order: block`. (If JPEG images are not decoded, it also looks up each image in the table, because rows
- * do not have their size.) A row is checked when its record is read: the table must have an allocation for this sample
+ * the units of `order: block`. If JPEG images are not decoded, it also looks up each image in the table, because rows
+ * do not contain its size. A row is checked when its record is read: the table must have an allocation for this sample
  * with this pointer and the size implied by the row. */
 #include "allocate.h"
 #include "beton.h"
@@ -16,7 +16,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { ROW_MOST = 16 /* bytes of the largest kind of field in a row */, ADVISE_AT_ONCE = 128 };
+enum { ROW_MOST = 16 /* size of the largest kind of field in a row */, ADVISE_AT_ONCE = 128 };
 
 struct records {
     stki_reader base; /* first member */
@@ -32,7 +32,7 @@ struct records {
 /* A parsed row. */
 struct row {
     uint64_t pointer;
-    int64_t bytes; /* size of the region; -1: only given by the table */
+    int64_t bytes; /* size of the region; -1: only the table contains it */
     int64_t height, width;
     bool jpeg;
 };
@@ -64,7 +64,7 @@ static stk_status fail_row(const struct records *r, int64_t index, const char *f
 
 /* ---- rows ---- */
 
-/* Parses a row. False: the row is invalid, as described by `why`. */
+/* Parses a row. Returns false and sets *why if the row is invalid. */
 static bool parse_row(const stki_beton_field *field, int64_t page_bytes, const unsigned char *bytes, struct row *out,
                       const char **why)
 {
@@ -83,7 +83,7 @@ static bool parse_row(const stki_beton_field *field, int64_t page_bytes, const u
     case STKI_BETON_BYTES:
     case STKI_BETON_JSON:
         out->pointer = load(bytes, 8);
-        out->bytes = (int64_t)(load(bytes + 8, 8) & INT64_MAX); /* values that this changes are too large in any case */
+        out->bytes = (int64_t)(load(bytes + 8, 8) & INT64_MAX); /* values that this changes are rejected below */
         *why = "invalid size";
         if (load(bytes + 8, 8) > INT64_MAX)
             return false;
@@ -142,8 +142,8 @@ static stk_status check_limit(const struct records *r, int64_t index, const stru
                         "field '%s': the record is too long", r->field->name);
 }
 
-/* Finds the row of a record and checks it against the table. Afterwards row->bytes bytes at row->pointer are inside the
- * file. */
+/* Finds the row of a record and checks it against the table. On success, row->bytes bytes at row->pointer are inside
+ * the file. */
 static stk_status locate(const struct records *r, int64_t index, struct row *row, stk_error *err)
 {
     const stki_file *file = r->beton->file;
@@ -175,7 +175,7 @@ static stk_status locate(const struct records *r, int64_t index, struct row *row
         !stki_inside((int64_t)row->pointer, allocated, file->size))
         return fail_allocation(r, index, row, allocated, err);
     row->bytes = allocated;
-    return r->encoded ? check_limit(r, index, row, err) : STK_OK; /* the size is not known before */
+    return r->encoded ? check_limit(r, index, row, err) : STK_OK; /* the size was not known before */
 }
 
 static void shape_of(const struct records *r, const struct row *row, int64_t *shape)
@@ -200,7 +200,8 @@ static void shape_of(const struct records *r, const struct row *row, int64_t *sh
 
 /* ---- samples ---- */
 
-/* Returns the bytes of a region in the mapping, or reads them to `jpeg` or the scratch. */
+/* Returns the bytes of a region, either in the mapping or after reading them into the decoder's buffer or the
+ * scratch. */
 static stk_status region(const struct records *r, int64_t index, const struct row *row, stki_scratch *scratch,
                          const void **out, stk_error *err)
 {
@@ -310,7 +311,7 @@ static void records_will_need(const stki_reader *base, const int64_t *indices, i
     }
 }
 
-/* The ranges of the sample's row and region. */
+/* Returns the ranges of the sample's row and region. */
 static int records_place(const stki_reader *base, int64_t index, stki_range *out)
 {
     const struct records *r = records_of(base);
@@ -345,7 +346,7 @@ static const stki_reader_ops variable_ops = {.format = "beton",
 
 /* ---- opening ---- */
 
-/* Results of one pass over the rows. Invalid rows are skipped; their errors are reported when they are read. */
+/* Results of one pass over the rows. Invalid rows are skipped and fail when they are read. */
 struct survey {
     int64_t bytes, height, width; /* the largest */
     int64_t first_height, first_width;
@@ -448,8 +449,8 @@ static stk_status check_options(const struct records *r, const struct survey *s,
     return STK_OK;
 }
 
-/* Finds the size of the largest region. The size of an encoded image is only in the table. Invalid entries are reported
- * when they are read. */
+/* Finds the size of the largest region. Only the table contains the size of an encoded image. Invalid entries are
+ * skipped and fail when they are read. */
 static int64_t longest_region(const struct records *r)
 {
     int64_t longest = 0;

@@ -1,10 +1,10 @@
-/* beton_rows.c: writes one sample of a .beton: its regions to a page, and its row to the buffer of rows.
+/* beton_rows.c: writes one sample of a .beton file: its regions to a page, and its row to the row buffer.
  *
- * With threads, a page is assembled in memory and written by one of them. Without threads, regions are written
+ * With threads, a page is assembled in memory, and one of the threads writes it. Without threads, regions are written
  * consecutively, long ones without copying, and the rest of a page is filled with zeros.
  *
- * An empty region occupies one byte, because FFCV finds lengths by pointer only, so no two allocations may have the
- * same pointer. */
+ * An empty region occupies one byte, because FFCV looks up lengths by pointer, so no two allocations may have the same
+ * pointer. */
 #include "beton_write.h"
 #include "error.h"
 #include <inttypes.h>
@@ -55,7 +55,7 @@ static stk_status begin_page(stk_beton_writer *w, stk_error *err)
     void *page;
     stk_status status;
 
-    if (!w->pages) /* has no effect except before the first page */
+    if (!w->pages) /* seeks only before the first page */
         return w->cursor.page > 0 ? STK_OK : stki_output_seek(w->output, w->layout.data_start, err);
     status = stki_page_take(w->pages, &page, err);
     if (status == STK_OK)
@@ -94,7 +94,7 @@ static stk_status make_room(stk_beton_writer *w, const stk_beton_value *values, 
 
 /* ---- regions ---- */
 
-/* `size`: including the NUL after a JSON text. */
+/* Stores the bytes of a region. `size` includes the NUL after a JSON text. */
 static stk_status put_region(stk_beton_writer *w, const stk_beton_value *value, uint32_t size, stk_error *err)
 {
     bool nul = value->size < (int64_t)size || size == 0; /* the NUL of a JSON text, or the byte of an empty region */

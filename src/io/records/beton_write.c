@@ -1,10 +1,10 @@
-/* beton_write.c: writes .beton files that FFCV reads (layout in beton.h). The calling thread determines all positions:
- * the regions of a sample are consecutive in one page, and a sample that does not fit in the rest of a page starts the
- * next one. Positions therefore depend only on sizes, and not on which thread writes a page.
+/* beton_write.c: writes .beton files that FFCV can read (see beton.h for the layout). The calling thread determines all
+ * positions: the regions of a sample are consecutive in one page, and a sample that does not fit in the rest of a page
+ * starts the next one. Positions therefore depend only on sizes, and not on which thread writes a page.
  *
- * Rows are written whenever their buffer is full. For the table of allocations, only the sizes are kept, 4 bytes per
- * region, in a temporary file; at the end, the positions are computed again and the table is written. Until everything
- * else has been written, the header says that there is no table.
+ * Rows are written whenever their buffer is full. For the table of allocations, only the sizes are kept, in a temporary
+ * file with 4 bytes per region; at the end, the positions are computed again and the table is written. The header
+ * states that there is no table until everything else has been written.
  *
  * Memory does not grow with the number of samples. To resume after a crash, a writer needs only three numbers;
  * everything else is in the two files. */
@@ -121,7 +121,7 @@ static stk_status prepare(stk_beton_writer *w, const char *path, const stk_beton
     if (status != STK_OK)
         return status;
     w->layout.rows = STKI_BETON_HEADER + (int64_t)w->layout.field_count * STKI_BETON_FIELD;
-    w->layout.table = INT64_MAX / 2; /* the table is at the end */
+    w->layout.table = INT64_MAX / 2; /* not known yet; the table is at the end */
     status = stki_beton_lay_out(&w->layout, w->fields, INT64_MAX / 2, path, err);
     return status != STK_OK ? status : reserve(w, path, err);
 }
@@ -214,7 +214,7 @@ static stk_status go_on(stk_beton_writer *w, const char *path, const stki_beton_
 
     if (status != STK_OK)
         return status;
-    if (w->regions > 0 && mark->samples > 0) /* below 2^62: see check_mark */
+    if (w->regions > 0 && mark->samples > 0) /* less than 2^62, see check_mark */
         keep = w->layout.data_start + mark->cursor.page * w->layout.page_bytes + mark->cursor.used;
     status = stki_output_hold(path, making->temporary, keep, &w->output, err);
     if (status == STK_OK && w->regions > 0) /* clear rows after the mark, because they may not be written again */

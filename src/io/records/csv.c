@@ -75,7 +75,7 @@ static stk_status add_members(stki_csv *csv, enum stki_listed listed, stk_error 
     return status;
 }
 
-/* With `columns`, the selected columns are the only member. */
+/* With the option `columns`, the selected columns together are the only member. */
 static stk_status add_picked(stki_csv *csv, const stki_reader_opts *opts, stk_error *err)
 {
     int *picked = stki_zalloc_array(csv->column_count, sizeof *picked), count;

@@ -1,6 +1,6 @@
 /* csv.h: text tables (RFC 4180): a header line names the columns, and every other record has one cell per column. A
- * member is a column: integers (i64), numbers (f64), or strings (u8 of varying length); or, depending on options, paths
- * of files that are the samples.
+ * member is a column of integers (i64), numbers (f64), or strings (u8 of varying length), or, depending on the options,
+ * of paths of files that are the samples.
  *
  * One pass at open checks every record and determines the types of the columns. The offsets of records are kept in
  * memory, two and a half bytes each (places.h). Readers of numeric columns keep their numbers, 8 bytes each; strings
@@ -12,7 +12,7 @@
 #include "file.h"
 #include "places.h"
 
-enum { STKI_CSV_COLUMNS = 4096, STKI_CSV_RECORD = 64 << 20 /* limit of one record */ };
+enum { STKI_CSV_COLUMNS = 4096, STKI_CSV_RECORD = 64 << 20 /* maximum size of one record */ };
 
 /* ---- csv_record.c: one record in memory; pure functions ---- */
 
@@ -20,7 +20,7 @@ enum { STKI_CSV_COLUMNS = 4096, STKI_CSV_RECORD = 64 << 20 /* limit of one recor
 typedef struct stki_csv_cell {
     const char *at;
     int64_t length; /* as stored */
-    int64_t quotes; /* number of escaped quotes */
+    int64_t quotes; /* number of escaped (doubled) quotes */
 } stki_csv_cell;
 
 typedef struct stki_csv_problem {
@@ -31,19 +31,19 @@ typedef struct stki_csv_problem {
 
 enum stki_csv_result {
     STKI_CSV_RECORD_READ,
-    STKI_CSV_MORE,    /* the bytes end inside the record, but there are more to come */
-    STKI_CSV_BROKEN,  /* an error; see *problem */
+    STKI_CSV_MORE,    /* the bytes end inside the record, and more bytes follow in the file */
+    STKI_CSV_BROKEN,  /* the record is invalid; see *problem */
     STKI_CSV_TOO_MANY /* the record has more than `most` cells */
 };
 
 typedef struct stki_csv_want {
     stki_csv_cell *cells;
     int most; /* maximum number of cells */
-    int only; /* only this column, in cells[0]; -1: all */
+    int only; /* store only this column, in cells[0]; -1: all columns */
 } stki_csv_want;
 
-/* Parses the record at the beginning of the bytes. `last`: the file ends with them. *used: size including the line
- * terminator. Cells point into `bytes`; an empty line is a record with one empty cell. */
+/* Parses the record at the beginning of the bytes. `last`: the file ends with these bytes. *used: size of the record,
+ * including the line terminator. Cells point into `bytes`; an empty line is a record with one empty cell. */
 enum stki_csv_result stki_csv_read(const char *bytes, int64_t count, bool last, char delimiter,
                                    const stki_csv_want *want, int *cell_count, int64_t *used,
                                    stki_csv_problem *problem);
@@ -52,9 +52,10 @@ static inline int64_t stki_csv_bytes(const stki_csv_cell *cell) /* size of the u
     return cell->length - cell->quotes;
 }
 void stki_csv_text(const stki_csv_cell *cell, char *to); /* writes stki_csv_bytes bytes */
-/* Blanks around a number are allowed. False: not a number, or (whole) out of range. */
+/* These return false if the cell is not a number or, for stki_csv_whole, is out of range. Blanks around a number are
+ * allowed. */
 bool stki_csv_whole(const stki_csv_cell *cell, int64_t *out);
-bool stki_csv_number(const stki_csv_cell *cell, double *out); /* also nan, inf, infinity; case-insensitive */
+bool stki_csv_number(const stki_csv_cell *cell, double *out); /* also accepts nan, inf and infinity in any case */
 /* Like strtod in the C locale. */
 double stki_decimal(const char *text);
 
@@ -64,13 +65,13 @@ enum stki_csv_kind { STKI_CSV_WHOLE, STKI_CSV_REAL, STKI_CSV_TEXT };
 
 /* Which cells count as missing, and their replacement. */
 typedef struct stki_csv_missing {
-    const stki_node *words; /* NULL: those of pandas */
+    const stki_node *words; /* NULL: the same as in pandas */
     bool given, whole;      /* whether there is a replacement; whether it is an integer */
     int64_t value;          /* the replacement, if it is an integer */
     double real;
 } stki_csv_missing;
 
-/* Whether the cell is one of the words. They are compared as stored, so "0" can be one. */
+/* Whether the cell is one of the words. Cells are compared as text, so "0" can be such a word. */
 bool stki_csv_is_missing(const stki_csv_missing *missing, const stki_csv_cell *cell);
 
 typedef struct stki_csv_column {
@@ -85,8 +86,8 @@ typedef struct stki_csv {
     stki_container base; /* first member; members are the columns */
     stki_file *file;
     char delimiter;
-    bool header; /* the first record has the names */
-    bool picked; /* the columns of the option `columns` are the only member */
+    bool header; /* the first record contains the column names */
+    bool picked; /* the columns of the option `columns` together are the only member */
     stki_csv_missing missing;
     int column_count;
     stki_csv_column *columns;
@@ -105,20 +106,20 @@ enum stki_listed {
 extern const stki_source_group stki_csv_source;
 enum stki_listed stki_csv_listed(const stki_reader_opts *opts);
 void stki_csv_set_options(stki_csv *csv, const stki_reader_opts *opts);
-/* Resolves the option `columns` in its order, without duplicates; `picked` has column_count entries. *count 0: not
- * given. STK_E_NOT_FOUND: a name or pattern that matches nothing. */
+/* Resolves the option `columns` to column numbers, in the order of the option and without duplicates. `picked` has room
+ * for column_count entries. *count 0: the option is not set. STK_E_NOT_FOUND: a name or pattern matches nothing. */
 stk_status stki_csv_pick(const stki_csv *csv, const stki_reader_opts *opts, int *picked, int *count, stk_error *err);
 
 /* Reads the header and finds all records; `begins`: offset of the header. */
 stk_status stki_csv_read_all(stki_csv *csv, int64_t begins, stk_error *err);
-/* The line number of a record, from 1; 0: unknown. Scans the file from the beginning. */
+/* Returns the line number of a record, from 1; 0: unknown. Scans the file from its beginning. */
 int64_t stki_csv_line(const stki_csv *csv, int64_t record);
-/* Finds a cell of a record in memory. */
+/* Finds a cell of a record whose bytes are in memory. */
 stk_status stki_csv_cell_of(const stki_csv *csv, int column, int64_t record, const char *bytes, stki_csv_cell *out,
                             stk_error *err);
 
-/* Passes one cell of every record, in order, to `take` with the record's number. Stops at its first failure. Column -1:
- * all cells; `cell` is the first of them. */
+/* Passes one cell of every record, in order, to `take`, with the record's number. Stops at its first failure. column
+ * -1: passes a pointer to the array of all cells. */
 typedef struct stki_csv_walk {
     const stki_csv *csv;
     int column;
@@ -126,13 +127,13 @@ typedef struct stki_csv_walk {
     stk_status (*take)(void *context, int64_t record, const stki_csv_cell *cell, stk_error *err);
 } stki_csv_walk;
 stk_status stki_csv_walk_run(const stki_csv_walk *walk, stk_error *err);
-/* Reports an invalid cell with file, record, line and column. */
+/* Reports an invalid cell with its file, record, line and column. */
 stk_status stki_csv_fail(const stki_csv *csv, int column, int64_t record, stk_status status, const stki_csv_cell *found,
                          const char *expected, stk_error *err);
 
 /* ---- csv_reader.c, csv_files.c ---- */
 
-/* Makes one array of a numeric column, or of those in `columns`. */
+/* Creates an array from a numeric column, or from the columns of the option `columns`. */
 stk_status stki_csv_array(const stki_container *base, int64_t member, const stki_reader_opts *opts, stki_array *out,
                           stk_error *err);
 

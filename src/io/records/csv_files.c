@@ -1,5 +1,6 @@
-/* csv_files.c: samples that are the files named by a column: images, arrays (one per file), or the bytes of the files.
- * Paths are relative to the table's folder. The readers are those of image lists and of `sample_per_file`. */
+/* csv_files.c: a reader whose samples are the files named by a column: images, arrays (one per file), or the bytes of
+ * the files. Paths are relative to the table's folder. The readers of image lists and of `sample_per_file` do the
+ * work. */
 #include "allocate.h"
 #include "csv.h"
 #include "error.h"

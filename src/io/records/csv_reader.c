@@ -1,4 +1,4 @@
-/* csv_reader.c: a column's samples; see csv.h. Numbers are parsed into an array in memory; strings are read from the
+/* csv_reader.c: readers of columns; see csv.h. Numbers are parsed into an array in memory; strings are read from the
  * file cell by cell. */
 #include "allocate.h"
 #include "csv.h"
@@ -16,9 +16,9 @@ enum { SMALL = 8 << 10 };
 
 typedef struct numbers {
     const stki_csv *csv;
-    const int *columns; /* columns of a row, in this order */
+    const int *columns; /* columns that form a row, in this order */
     int count;
-    int64_t *whole; /* one of the two is used */
+    int64_t *whole; /* `whole` or `real` is used, depending on the dtype */
     double *real;
 } numbers;
 
@@ -67,7 +67,7 @@ static stk_status number_array(const stki_csv *csv, const int *columns, int coun
 {
     stk_storage *storage;
     numbers n = {.csv = csv, .columns = columns, .count = count};
-    /* The array takes at most 8 times the size of the file, since even a missing cell takes one byte. */
+    /* The array takes at most 8 times the size of the file, because even a missing cell takes one byte. */
     const int64_t bytes = csv->count * count * 8;
     stk_status status = stk_storage_create(NULL, bytes > 0 ? bytes : 8, &storage, err);
 
@@ -93,7 +93,7 @@ static stk_status number_array(const stki_csv *csv, const int *columns, int coun
     return STK_OK;
 }
 
-/* Returns the dtype of the column: that of its cells, unless source.dtype overrides it. */
+/* Returns the dtype of the column, which is that of its cells unless source.dtype overrides it. */
 static stk_status dtype_of(const stki_csv *csv, int column, const stki_reader_opts *opts, stk_dtype *out,
                            stk_error *err)
 {
@@ -110,7 +110,7 @@ static stk_status dtype_of(const stki_csv *csv, int column, const stki_reader_op
 
 static stk_status refuse_text(const stki_csv *csv, int column, stk_error *err);
 
-/* Reads the columns listed in `columns` with a common dtype, like that of numpy.result_type. */
+/* Reads the columns of the option `columns` with a common dtype, which is the same as with numpy.result_type. */
 static stk_status picked_array(const stki_csv *csv, const stki_reader_opts *opts, const int *picked, int count,
                                stki_array *out, stk_error *err)
 {
@@ -189,7 +189,7 @@ struct cells {
     stki_reader base; /* first member */
     const stki_csv *csv;
     int column;
-    int64_t max_bytes; /* from the option; 0: none */
+    int64_t max_bytes; /* limit set by the option; 0: none */
 };
 
 static const struct cells *cells_of(const stki_reader *base)
@@ -197,7 +197,7 @@ static const struct cells *cells_of(const stki_reader *base)
     return (const struct cells *)(const void *)base;
 }
 
-/* Finds the cell in a record in memory. */
+/* Finds the cell in a record whose bytes are in memory. */
 static stk_status find_cell(const struct cells *c, int64_t index, const char *bytes, stki_csv_cell *out, stk_error *err)
 {
     stk_status status = stki_csv_cell_of(c->csv, c->column, index, bytes, out, err);
