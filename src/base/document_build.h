@@ -37,7 +37,7 @@ int stki_node_index(const stki_node *map, const char *key);
 void stki_node_remove(stki_node *map, int index);
 /* Appends under child->key (maps) or at the end (lists) and makes `parent` the child's parent. */
 stk_status stki_node_append(stki_document *document, stki_node *parent, stki_node *child, stk_error *err);
-/* A deep copy at another place; the copies keep the lines of the originals. */
+/* Makes a deep copy at another location; the copies keep the line numbers of the originals. */
 stk_status stki_node_copy(stki_document *document, const stki_node *from, const stki_location *location,
                           stki_node **out, stk_error *err);
 

@@ -1,5 +1,5 @@
-/* stamp.h: the identity of a file at open: size, modification time, inode. Some libraries substitute zeros for missing
- * bytes; code that reads a file through them checks afterwards that the file is unchanged. Thread-safe. */
+/* stamp.h: the identity of a file when it was opened: size, modification time, inode. Some libraries substitute zeros
+ * for missing bytes; code that reads a file through them checks afterwards that the file is unchanged. Thread-safe. */
 #ifndef STKI_STAMP_H
 #define STKI_STAMP_H
 
@@ -22,7 +22,7 @@ const char *stki_stamp_text(char *buffer, int size, int64_t bytes, int64_t mtime
 bool stki_stamp_is_of(const stki_stamp *stamp, const char *path);
 /* Whether both paths refer to the same existing file. */
 bool stki_is_one_file(const char *a, const char *b);
-/* Checks that the file is unchanged. A positive status: there is no file with that name any more. STK_E_TRUNCATED: it
+/* Checks that the file is unchanged. A positive status: there is no longer a file with that name. STK_E_TRUNCATED: it
  * is shorter. STK_E_CORRUPT: it was modified, or replaced by another file. `name`: the file's name in the message. */
 stk_status stki_stamp_check(const stki_stamp *stamp, const char *path, const char *name, int64_t record,
                             stk_error *err);

@@ -24,7 +24,7 @@ struct worker {
 };
 
 struct stki_thread_pool {
-    stki_thread_pool_opts opts; /* fixed after create, like the next two */
+    stki_thread_pool_opts opts; /* fixed after creation, like the next two */
     struct entry *entries;
     struct worker *workers;
 

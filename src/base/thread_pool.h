@@ -47,10 +47,10 @@ bool stki_thread_pool_has_room(stki_thread_pool *pool);
 /* STK_E_BUSY: `depth` tasks are submitted and not yet taken. A task submitted after a failed one is not run, and next
  * returns that error for it. Once all have been taken, submit returns the error of the first failure. */
 stk_status stki_thread_pool_submit(stki_thread_pool *pool, void *task, int64_t parts, stk_error *err);
-/* Takes the oldest task, running parts (of later tasks too) until it has ended. STK_AGAIN: it has not ended by the
- * deadline (at least one part was run, if any was available). STK_END: no tasks. Otherwise *task is set and the status
- * is the task's: STK_OK, or, for the first failed task and all after it, its error; some parts of *task may then not
- * have run. */
+/* Takes the oldest task, running parts (including those of later tasks) until it has ended. STK_AGAIN: it has not ended
+ * by the deadline (at least one part was run, if any was available). STK_END: no tasks. Otherwise *task is set and the
+ * status is the task's: STK_OK, or, for the first failed task and all after it, its error; some parts of *task may then
+ * not have run. */
 stk_status stki_thread_pool_next(stki_thread_pool *pool, int64_t deadline_ns, void **task, stk_error *err);
 
 typedef struct stki_thread_pool_stats {

@@ -107,7 +107,7 @@ void stki_cuda_leave(void)
     (void)stki_cuda->pop_context(&ours);
 }
 
-/* Sticky errors: the context cannot be used any more, and every later call returns the same error. */
+/* Sticky errors: the context is unusable, and every later call returns the same error. */
 static bool is_fatal(cudaError_t error)
 {
     switch ((int)error) {

@@ -26,7 +26,8 @@ stk_status stki_cuda_enter(stki_cuda_device *cuda, const char *doing, stk_error 
 void stki_cuda_leave(void);
 
 /* STK_E_DEVICE with the error's name and text, or STK_E_MEMORY if CUDA reports that; `bytes` -1: the call has no size.
- * Clears the runtime's last error, so that it does not show up in other code's checks. cudaSuccess gives STK_OK. */
+ * Clears the runtime's last error, so that it does not show up in other code's checks. Returns STK_OK for
+ * cudaSuccess. */
 stk_status stki_cuda_check(stki_cuda_device *cuda, cudaError_t error, const char *doing, int64_t bytes, stk_error *err);
 
 #endif

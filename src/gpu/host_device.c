@@ -133,7 +133,7 @@ static stk_status host_fill(stk_device *device, void *dst, const void *pattern, 
 /* ---- kernels ----
  *
  * The GPU kernels, run by the stream's thread (kernel_twin.h). Conversions and copies move most of the data and are
- * many times faster with the library's CPU code, which gives the same bits, so they use that code. With
+ * many times faster with the library's CPU code, which produces bit-identical results, so they use that code. With
  * STOKER_HOST_KERNELS=twin, which is for tests, they also use the GPU kernels. */
 static stk_status run_launch(void *context, stk_error *err)
 {

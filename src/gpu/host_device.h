@@ -2,7 +2,7 @@
  * order, so that device code can be run, and checked with ThreadSanitizer, without a GPU. "host" is the first of eight;
  * "host:1" to "host:7" allow testing programs that use several devices. Its kernels are the GPU's, run on the CPU
  * (kernel_twin.h). Conversions and copies use them only with STOKER_HOST_KERNELS=twin; otherwise they use the library's
- * CPU code, which is much faster and gives the same bits. */
+ * CPU code, which is much faster and produces bit-identical results. */
 #ifndef STKI_HOST_DEVICE_H
 #define STKI_HOST_DEVICE_H
 

@@ -29,7 +29,7 @@ stk_status stki_host_submit(stk_device *device, stk_stream *stream, const stki_h
 /* ---- streams ---- */
 
 typedef struct stki_host_stream {
-    /* constant after create */
+    /* constant after creation */
     stk_device *device;
     int64_t generation; /* fork generation: a child process has the struct but not the thread */
     int64_t number;     /* number of the stream in the process */

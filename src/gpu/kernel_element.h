@@ -113,7 +113,7 @@ STKI_KERNEL_FN uint64_t stki_kernel_widen(int dtype, uint64_t bits)
     }
 }
 
-/* Float to integer: truncates, saturates, NaN gives 0. The limits are exact in f32 and in f64. */
+/* Float to integer: truncates, saturates, NaN becomes 0. The limits are exact in f32 and in f64. */
 #define STKI_REAL_TO_WHOLE(real)                                                                \
     STKI_KERNEL_FN int64_t stki_##real##_to_whole(real x, real low, real high, int64_t at_high) \
     {                                                                                           \
@@ -255,7 +255,7 @@ STKI_KERNEL_FN float stki_kernel_load(int dtype, uint64_t bits)
     }
 }
 
-/* clamp(rint(y) + zero_point, low, high), all in f32; NaN counts as 0 before the zero point is added. */
+/* clamp(rint(y) + zero_point, low, high), all in f32; NaN is treated as 0 before the zero point is added. */
 STKI_KERNEL_FN float stki_kernel_level(stki_levels levels, float y)
 {
     float q = (y != y ? 0.0f : rintf(y)) + levels.zero_point;

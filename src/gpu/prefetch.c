@@ -77,7 +77,7 @@ static void release_host(stki_prefetch *prefetch, stki_prefetch_flight *flight)
     flight->held = NULL;
 }
 
-/* Waits until nothing reads host memory or writes to a slot any more, or the device has failed. Synchronizes streams
+/* Waits until no stream reads host memory or writes to a slot, or until the device has failed. Synchronizes streams
  * instead of events, because conversions that were queued before a failed one have no event. */
 static void wait_for_streams(stki_prefetch *prefetch)
 {
@@ -574,7 +574,7 @@ static void finish(stki_prefetch *prefetch, stk_status status, const stk_error *
         prefetch->error = *error;
         prefetch->error.status = status;
     }
-    /* If the flight is not queued any more, its batch was delivered, and all queued ones are discarded. */
+    /* If the flight is no longer queued, its batch was delivered, and all queued ones are discarded. */
     while (flight && kept < prefetch->queued.count && slot->state == STKI_PREFETCH_QUEUED &&
            flight == &slot->flights[slot->turn] &&
            prefetch->queued.slot[(prefetch->queued.first + kept) % STKI_PREFETCH_MAX_DEPTH] != flight->slot)

@@ -103,7 +103,7 @@ void stki_prefetch_guard(stki_prefetch *prefetch, int slot, stk_stream *stream);
 /* Releases the held slot. It is refilled after the guarded work is complete. */
 void stki_prefetch_release(stki_prefetch *prefetch, int slot);
 
-/* Totals since create. `exposed` is the part of the copy and convert time during which the consumer's stream (or the
+/* Totals since creation. `exposed` is the part of the copy and convert time during which the consumer's stream (or the
  * host, without a stream) waited for the batch. The rest overlapped with its work. */
 typedef struct stki_prefetch_stats {
     int64_t batches, bytes; /* copied; batches in flight are not counted */

@@ -11,7 +11,7 @@ enum stki_prefetch_state { STKI_PREFETCH_FREE, STKI_PREFETCH_FILLING, STKI_PREFE
 
 /* One fill of a slot, from its copies until the watching thread has seen them complete. */
 typedef struct stki_prefetch_flight {
-    int slot;                  /* constant after create */
+    int slot;                  /* constant after creation */
     stk_event *begin, *copied; /* recorded before and after the copies, in the copy stream */
     stk_event *ready;          /* recorded after the conversions; equals `copied` if there are none */
 
@@ -56,7 +56,7 @@ typedef struct stki_prefetch_flights {
 struct stki_prefetch {
     stki_counter refs; /* references: the handle, the copying thread and every held slot */
 
-    /* constant after create */
+    /* constant after creation */
     stk_device *device;
     int depth, part_count;
     int64_t slot_bytes;

@@ -200,7 +200,7 @@ bool stki_order_is_ready(const stki_order *order, int64_t epoch, int64_t positio
 stk_status stki_order_eval(const stki_order *order, int64_t epoch, int64_t first, int64_t n, stki_position *out,
                            stk_error *err)
 {
-    (void)err; /* all memory is allocated at create, so this cannot fail */
+    (void)err; /* all memory is allocated at creation, so this cannot fail */
     assert(first >= 0 && n >= 0 && first <= order->length && n <= order->length - first);
     if (n == 0)
         return STK_OK;

@@ -1,4 +1,4 @@
-/* order_random.c: see order_random.h. Immutable after create, except for the tables. */
+/* order_random.c: see order_random.h. Immutable after creation, except for the tables. */
 #include "order_random.h"
 #include "allocate.h"
 #include "error.h"

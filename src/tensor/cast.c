@@ -31,7 +31,7 @@ float stki_bf16_to_f32(uint16_t x)
     return stki_bf16_decode(x);
 }
 
-/* Float to integer: truncates, saturates, NaN gives 0. Both limits of the types up to 32 bits are exact in double. */
+/* Float to integer: truncates, saturates, NaN becomes 0. Both limits of the types up to 32 bits are exact in double. */
 static inline double clamp_double(double x, double low, double high)
 {
     return x != x ? 0.0 : x < low ? low : x > high ? high : x;

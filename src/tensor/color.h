@@ -1,7 +1,7 @@
 /* color.h: the color steps that a conversion applies to the bytes of an image before the multiply-add. They work in
  * f32, in the range of the bytes, 0 to 255 (docs/internals/convert.md, "Colors", defines them). The loops are plain C
- * over planes, compiled for each instruction set. Each statement is one IEEE operation, so that all variants give the
- * same bits. */
+ * over planes, compiled for each instruction set. Each statement is one IEEE operation, so that all variants produce
+ * bit-identical results. */
 #ifndef STKI_COLOR_H
 #define STKI_COLOR_H
 

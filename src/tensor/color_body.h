@@ -1,6 +1,6 @@
 /* color_body.h: the loops of color.h, included once per instruction set. Pixels are f32 planes, so that the compiler
  * vectorizes each loop over contiguous elements. Every statement is one operation of the definition; nothing is fused,
- * so that all instruction sets give the same bits. */
+ * so that all instruction sets produce bit-identical results. */
 #include "color.h"
 #include <string.h>
 

@@ -1,8 +1,9 @@
 /* convert.h: the fused pass from a view of a sample to its row in a batch: load, optional multiply-add by channel,
  * round, saturate, store in another dtype and layout. Each byte is read and written once. docs/internals/convert.md
- * defines the result and convert_ref.c implements the definition; the AVX2, AVX-512 and NEON files give the same bits
- * (except NaN payloads). A description is compiled once, which fixes dtypes, geometry, coefficients and variant; the
- * result may be run any number of times, from any number of threads, over different samples. */
+ * defines the result and convert_ref.c implements the definition; the AVX2, AVX-512 and NEON files produce
+ * bit-identical results (except NaN payloads). A description is compiled once, which fixes dtypes, geometry,
+ * coefficients and variant; the result may be run any number of times, from any number of threads, over different
+ * samples. */
 #ifndef STKI_CONVERT_H
 #define STKI_CONVERT_H
 
@@ -23,7 +24,7 @@ typedef struct stki_convert_desc {
                          dtypes */
     int channel_axis; /* the axis whose index selects the coefficients; -1: one pair for all */
     int64_t channels; /* length of a and b: 1, or shape[channel_axis] */
-    const float *a, *b; /* copied at compile */
+    const float *a, *b; /* copied by stki_convert_create */
     bool quantized; /* integer destination: clamp(rint(y) + zero_point, qmin, qmax); false: zero_point 0 and the dtype's
                        own range */
     int32_t zero_point, qmin, qmax;

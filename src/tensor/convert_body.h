@@ -65,7 +65,7 @@ INLINE int element_size(enum stki_convert_dst to)
 
 /* ---- rounding and packing ---- */
 
-/* clamp(rint(y) + zero_point, low, high); NaN counts as 0 before the zero point is added. */
+/* clamp(rint(y) + zero_point, low, high); NaN is treated as 0 before the zero point is added. */
 INLINE vf level(vf y, const struct levels *levels)
 {
     return vf_min(vf_max(vf_add(vf_rint(y), levels->zero_point), levels->low), levels->high);

@@ -25,7 +25,7 @@ enum stki_convert_src {
     STKI_SRC_PIXELS = STKI_SRC_KINDS /* kernels only: interleaved u8 */
 };
 
-/* Whether kernels read u8. All possible results are then known at create. */
+/* Whether kernels read u8. All possible results are then known at creation. */
 static inline bool stki_convert_from_u8(enum stki_convert_src from)
 {
     return from == STKI_SRC_U8 || from == STKI_SRC_PIXELS;
@@ -50,8 +50,8 @@ enum {
     STKI_CONVERT_BLOCK = 512 /* elements of a block, which fits in the L1 cache */
 };
 
-/* The parameters of a kernel; constant after create. Element i of a run uses coefficient pair `channel` if period is 0,
- * otherwise pair (channel + i) mod period. */
+/* The parameters of a kernel; constant after creation. Element i of a run uses coefficient pair `channel` if period is
+ * 0, otherwise pair (channel + i) mod period. */
 typedef struct stki_lane {
     const float *a, *b;
     int64_t period;
@@ -60,7 +60,7 @@ typedef struct stki_lane {
     bool streaming;
     bool downwards;   /* mirrored pixels: start with the last one, so that the source is read at ascending addresses */
     bool native_bf16; /* the CPU has an instruction for bf16 */
-    bool tame;        /* proven at create for 8-bit sources: every result is zero or normal, and below 2^30 */
+    bool tame;        /* proven at creation for 8-bit sources: every result is zero or normal, and below 2^30 */
     /* interleaved pixels to planes */
     int pixel_step; /* bytes from pixel to pixel in the source: 3, 4, -3, -4 */
     int channels;   /* number of planes to write, at most 4; their source bytes are adjacent */
@@ -131,7 +131,7 @@ struct stki_convert {
     stki_inner_fn inner;
     const stki_convert_kernels *kernels;
     stki_lane lane, cached; /* `cached`: the same as `lane`, but with ordinary stores */
-    /* used by the inner functions, selected at create */
+    /* used by the inner functions, selected at creation */
     stki_run_fn run; /* NULL: elements are copied */
     stki_plane_fn plane;
     stki_load_fn load;   /* NULL: `run` reads the source dtype itself */

@@ -1,5 +1,6 @@
 /* convert_ref.c: the reference implementation of a conversion with arithmetic, element by element
- * (docs/internals/convert.md). It has no fast paths and merges no axes; all kernels must give the same bits. */
+ * (docs/internals/convert.md). It has no fast paths and merges no axes; all kernels must produce bit-identical
+ * results. */
 #include "convert_internal.h"
 #include "tensor_internal.h"
 #include <math.h>
@@ -63,7 +64,7 @@ float stki_convert_load(enum stki_convert_src kind, const uint8_t *src, bool swa
     return 0.0f;
 }
 
-/* clamp(rint(y) + zero_point, low, high), all in f32; NaN counts as 0 before the zero point is added. */
+/* clamp(rint(y) + zero_point, low, high), all in f32; NaN is treated as 0 before the zero point is added. */
 static float level(const stki_lane *lane, float y)
 {
     float q = (isnan(y) ? 0.0f : rintf(y)) + lane->zero_point;

@@ -16,7 +16,7 @@ typedef struct stki_device_tables {
  * of one owner. The first call copies the data and waits for the copy; it must not happen during graph capture. */
 stk_status stki_device_tables_get(const stki_device_tables *tables, stk_device *device, int kind, const void *first,
                                   const void *second, int64_t bytes, const void **out, stk_error *err);
-/* Frees the tables, which no queued work may read any more. */
+/* Frees the tables. No queued work may still read them. */
 void stki_device_tables_fini(stki_device_tables *tables);
 
 #endif

@@ -1,5 +1,5 @@
-/* mix.h: mixes two rows of f32 before they are rounded: y = fmaf(a, share, b * rest). All variants give the same bits.
- */
+/* mix.h: mixes two rows of f32 before they are rounded: y = fmaf(a, share, b * rest). All variants produce
+ * bit-identical results. */
 #ifndef STKI_MIX_H
 #define STKI_MIX_H
 

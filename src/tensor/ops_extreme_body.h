@@ -7,7 +7,7 @@
 #define MORE(p, q) ((p) > (q) || (p) != (p))
 
 /* A row has LANES partial results, so that the inner loop is vectorized; the order does not matter for a minimum. In
- * columns_at a NaN must not replace an earlier NaN, so the old value is tested too. */
+ * columns_at a NaN must not replace an earlier NaN, so the old value is also tested. */
 #define EXTREME(name, type, which, BEATS)                                                                        \
     static void row_##which##_##name(void *best, const void *x, int64_t n)                                       \
     {                                                                                                            \

@@ -1,5 +1,6 @@
 /* ops_gemm_loops.h: the inner loops of matrix products. Products and sums are rounded separately (no fused
- * multiply-add), and every element's sum runs over k in the same order, so that all variants give the same bits. */
+ * multiply-add), and every element's sum runs over k in the same order, so that all variants produce bit-identical
+ * results. */
 #ifndef STKI_OPS_GEMM_LOOPS_H
 #define STKI_OPS_GEMM_LOOPS_H
 

@@ -1,5 +1,5 @@
 /* ops_loops.h: the inner loops of element-wise operations, over contiguous elements of one dtype. No alignment is
- * required. The output may be one of the inputs. All variants of stki_isa give the same bits. */
+ * required. The output may be one of the inputs. All variants of stki_isa produce bit-identical results. */
 #ifndef STKI_OPS_LOOPS_H
 #define STKI_OPS_LOOPS_H
 

@@ -1,5 +1,5 @@
 /* ops_loops_body.h: the loops that compilers vectorize; each variant's file includes this once and is compiled for its
- * instruction set. Plain arithmetic, one operation per element, so that all variants give the same bits. */
+ * instruction set. Plain arithmetic, one operation per element, so that all variants produce bit-identical results. */
 #include "ops_loops.h"
 #include "ops_unaligned.h"
 

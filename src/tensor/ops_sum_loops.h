@@ -1,7 +1,7 @@
-/* ops_sum_loops.h: the inner loops of sums. Every variant adds in the same order, so that all give the same bits. A row
- * is added into 32 partial sums, element i into number i mod 32, which are then added by halves (number j and j + 16,
- * then j + 8, …). Columns are added eight rows at a time, ((0+1)+(2+3))+((4+5)+(6+7)). All sums are in f64. No
- * alignment is required. */
+/* ops_sum_loops.h: the inner loops of sums. Every variant adds in the same order, so that all produce bit-identical
+ * results. A row is added into 32 partial sums, element i into number i mod 32, which are then added by halves (number
+ * j and j + 16, then j + 8, …). Columns are added eight rows at a time, ((0+1)+(2+3))+((4+5)+(6+7)). All sums are in
+ * f64. No alignment is required. */
 #ifndef STKI_OPS_SUM_LOOPS_H
 #define STKI_OPS_SUM_LOOPS_H
 

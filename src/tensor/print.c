@@ -149,7 +149,7 @@ static void fit_real(stki_real_column *column, stk_dtype dtype, const void *elem
         column->precision = column->least;
         column->right = column->exponent_digits + 2 + column->precision;
     }
-    if (extent.nonfinite) { /* "nan", "inf" or "-inf" must fit too */
+    if (extent.nonfinite) { /* "nan", "inf" or "-inf" must also fit */
         int least = (imaginary || extent.minus_infinity ? 4 : 3) - (column->right + 1);
         column->left = least > column->left ? least : column->left;
     }

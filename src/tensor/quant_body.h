@@ -65,7 +65,7 @@ INLINE void hold(struct quantizer *q, const stki_quant_lane *lane)
     }
 }
 
-/* rint(x * inverse) + zero as i32. NaN counts as 0 before the zero point is added. Values below -2^31 become -2^31;
+/* rint(x * inverse) + zero as i32. NaN is treated as 0 before the zero point is added. Values below -2^31 become -2^31;
  * packing saturates. */
 INLINE vi whole(stk_qdtype to, vf x, const struct quantizer *q)
 {

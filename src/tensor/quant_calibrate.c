@@ -298,7 +298,7 @@ static inline uint64_t key_of(double x)
 {
     uint64_t bits;
 
-    x += 0.0; /* -0 counts as 0 */
+    x += 0.0; /* -0 is treated as 0 */
     memcpy(&bits, &x, sizeof bits);
     return bits >> 63 ? ~bits : bits | UINT64_C(1) << 63;
 }

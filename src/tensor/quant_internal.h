@@ -1,7 +1,7 @@
 /* quant_internal.h: the parameters of quantized tensors in the form that the kernels use, and the kernels: runs of
- * contiguous elements, float to integer and back. quant_ref.c defines the result; the AVX2 and AVX-512 files give the
- * same bits. Element i of a run uses pair `channel` if the period is 0, otherwise pair (channel + i) mod period. The
- * arrays of pairs are repeated after their end, so that a kernel may load a vector at any pair. */
+ * contiguous elements, float to integer and back. quant_ref.c defines the result; the AVX2 and AVX-512 files produce
+ * bit-identical results. Element i of a run uses pair `channel` if the period is 0, otherwise pair (channel + i) mod
+ * period. The arrays of pairs are repeated after their end, so that a kernel may load a vector at any pair. */
 #ifndef STKI_QUANT_INTERNAL_H
 #define STKI_QUANT_INTERNAL_H
 

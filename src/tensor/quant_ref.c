@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-/* NaN counts as 0. */
+/* NaN is treated as 0. */
 static inline float rounded(float x, float inverse)
 {
     float y = x * inverse;

@@ -109,7 +109,7 @@ static bool f32_is_exact(const stk_quant *quant, stki_quant_fn run)
 static bool proven(const stk_quant *quant, stki_quant_fn run, int64_t elements)
 {
     enum { WORTH = 16 * 256 };
-    stki_counter *proof = (stki_counter *)(uintptr_t)&quant->proof; /* the only member that changes after create */
+    stki_counter *proof = (stki_counter *)(uintptr_t)&quant->proof; /* the only member that changes after creation */
 
     if (!quant->lane.per_channel || quant->lane.exact || quant->qdtype == STK_QINT32)
         return false;

@@ -88,7 +88,7 @@ struct stki_resizer {
 /* *changed is set if the tables have changed. */
 stk_status stki_resize_axis_set(stki_resize_axis *axis, const stki_resize_line *line, bool *changed, stk_error *err);
 void stki_resize_axis_fini(stki_resize_axis *axis);
-stk_status stki_resize_grow(stki_resize_memory *memory, int64_t bytes, stk_error *err); /* does not keep the contents */
+stk_status stki_resize_grow(stki_resize_memory *memory, int64_t bytes, stk_error *err); /* discards the contents */
 
 /* resize_ref.c */
 extern const stki_resize_kernels stki_resize_ref;

@@ -1,4 +1,4 @@
-/* resize_ref.c: the two passes as plain loops. All other variants must give the same bits. */
+/* resize_ref.c: the two passes as plain loops. All other variants must produce bit-identical results. */
 #include "resize_internal.h"
 
 void stki_resize_ref_row(const stki_resizer *resizer, const uint8_t *in, uint8_t *out, int64_t from)

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* GPU kernels include this file too. */
+/* GPU kernels also include this file. */
 #ifdef __CUDACC__
 #define STKI_SMALL_FN static __device__ __forceinline__
 #else

@@ -158,14 +158,14 @@ INLINE vf vf_join(__m128 low, __m128 high)
     return _mm256_set_m128(high, low);
 }
 
-/* Rounds to nearest even; NaN gives 0. */
+/* Rounds to nearest even; NaN becomes 0. */
 INLINE vf vf_rint(vf x)
 {
     return _mm256_round_ps(_mm256_and_ps(x, _mm256_cmp_ps(x, x, _CMP_ORD_Q)),
                            _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
-/* The conversion gives INT32_MIN for all values out of range; values that are too large are corrected. */
+/* The conversion returns INT32_MIN for all values out of range; values that are too large are corrected. */
 INLINE vi vi_of_f32_saturated(vf x)
 {
     vi above = _mm256_castps_si256(_mm256_cmp_ps(x, _mm256_set1_ps(0x1p31f), _CMP_GE_OQ));

@@ -128,14 +128,14 @@ INLINE vf vf_join(__m256 low, __m256 high)
     return _mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1);
 }
 
-/* Rounds to nearest even; NaN gives 0. */
+/* Rounds to nearest even; NaN becomes 0. */
 INLINE vf vf_rint(vf x)
 {
     return _mm512_maskz_roundscale_ps(_mm512_cmp_ps_mask(x, x, _CMP_ORD_Q), x,
                                       _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
-/* The conversion gives INT32_MIN for values out of range, which is right for those that are too small. */
+/* The conversion returns INT32_MIN for values out of range, which is right for those that are too small. */
 INLINE vi vi_of_f32_saturated(vf x)
 {
     __mmask16 above = _mm512_cmp_ps_mask(x, _mm512_set1_ps(0x1p31f), _CMP_GE_OQ);

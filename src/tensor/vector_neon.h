@@ -67,7 +67,7 @@ INLINE vf vf_fma(vf a, vf b, vf c)
     return vfmaq_f32(c, a, b);
 }
 
-/* Rounds to nearest even; NaN gives 0. */
+/* Rounds to nearest even; NaN becomes 0. */
 INLINE vf vf_rint(vf x)
 {
     return vrndnq_f32(vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(x), vceqq_f32(x, x))));
