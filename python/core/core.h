@@ -100,7 +100,7 @@ PyObject *core_raise(const stk_error *err);
 /* Raises the package's exception for a status. Returns NULL. */
 PyObject *core_refuse(stk_status status, const char *message);
 PyObject *core_text(const char *text); /* UTF-8, other bytes escaped as Python does for paths */
-PyObject *core_own_text(char *text);   /* the same, and frees `text`; NULL: MemoryError */
+PyObject *core_own_text(char *text);   /* like core_text, and frees `text`; NULL: MemoryError */
 /* Frees an object of a heap type. */
 void core_free(PyObject *self);
 

@@ -257,7 +257,8 @@ static void release_buffer(PyObject *object, Py_buffer *view)
 
 /* ---- methods ---- */
 
-/* Returns a tensor over the same memory with an unsigned integer dtype of the same size. */
+/* Returns a tensor over the same memory. A dtype without a buffer format is replaced by an unsigned integer dtype of
+ * the same size. */
 static PyObject *bits(PyObject *object, PyObject *unused)
 {
     core_tensor *self = (core_tensor *)object, *out;

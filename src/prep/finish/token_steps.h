@@ -22,7 +22,7 @@ enum stki_token_form { STKI_TOKEN_NFC, STKI_TOKEN_NFD, STKI_TOKEN_NFKC, STKI_TOK
 enum stki_token_prefix {
     STKI_PREFIX_ALWAYS,
     STKI_PREFIX_UNLESS_THERE,         /* unless the piece starts with it */
-    STKI_PREFIX_UNLESS_THERE_AT_START /* the same, and only for the first piece of the document */
+    STKI_PREFIX_UNLESS_THERE_AT_START /* like the previous one, but only for the first piece of the document */
 };
 
 /* The treatment of the matches of a SPLIT and of the text between them. */
