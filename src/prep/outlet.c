@@ -125,14 +125,14 @@ struct stki_outlet {
     stki_flusher *flusher;
     stki_journal *journal;
     stki_sink *sink;
-    stki_running_sums *sums;     /* checksums of its files, used by the flusher; NULL: the files are read at the end */
-    char *path;                  /* path of the sink */
-    int64_t shard;               /* shard of the sink */
-    stki_sink_opts sink_opts;    /* options of the sink */
-    stki_sink_size size;         /* size of the sink's rows */
-    int64_t bytes, closed_bytes; /* size of its files if finished now; size of the files of earlier shards */
-    int64_t found_bytes;         /* bytes that existed when the outlet was opened */
-    int64_t done_rows;           /* rows of earlier shards */
+    stki_running_sums *sums; /* checksums of its files, used by the flusher; NULL: the files are read at the end */
+    char *path;              /* path of the sink */
+    int64_t shard;           /* shard of the sink */
+    stki_sink_opts sink_opts;
+    stki_sink_size size;             /* size of the sink's rows */
+    int64_t bytes, closed_bytes;     /* size of its files if finished now; size of the files of earlier shards */
+    int64_t found_bytes;             /* bytes that existed when the outlet was opened */
+    int64_t done_rows;               /* rows of earlier shards */
     struct closing closing[CLOSING]; /* full sinks that have not been passed to the flusher */
     int closing_count;
     bool alike;   /* all rows have the same sizes */

@@ -23,7 +23,7 @@ enum { FLUSHES = 2 };
 struct pushed {
     stki_run_of_rows run;
     stki_skipped_list skipped; /* skipped by the loader */
-    int64_t *positions;        /* positions of the rows */
+    int64_t *positions;
     int64_t piece, unit;
     bool ends_piece, ends_unit;
 };
