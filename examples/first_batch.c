@@ -1,4 +1,4 @@
-/* first_batch.c: opens a config and prints facts about its first batch.
+/* first_batch.c: opens a config and prints information about its first batch.
  *     first_batch configs/digits.yaml
  */
 #include <stdio.h>

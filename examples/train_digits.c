@@ -134,7 +134,7 @@ static void softmax(float *scores)
         scores[c] /= sum;
 }
 
-/* Does one step of gradient descent; returns the sum of the losses. */
+/* Performs one step of gradient descent; returns the sum of the losses. */
 static double train_on(softmax_model *model, const float *images, const int64_t *labels, int64_t rows)
 {
     softmax_model gradient = {0};

@@ -46,8 +46,8 @@ static void must_cublas(cublasStatus_t status)
     }
 }
 
-/* For a matrix or a transposed view of one: the distance between its rows, and whether it is transposed as seen by
- * cuBLAS. */
+/* Returns whether a matrix, or a transposed view of one, is transposed as seen by cuBLAS, and stores the distance
+ * between its rows. */
 static cublasOperation_t layout_of(const stk_tensor *matrix, int *distance)
 {
     const int axis = matrix->strides[1] == (int64_t)sizeof(float) ? 0 : 1;

@@ -6,7 +6,7 @@
  *     unit-00000.journal, …   journals of the units
  *     pieces/000000.rows, …   spooled pieces
  *     seconds-XXXXXX, …       the working time of each process (job_clock.h)
- *     commit.json       the manifest and the planned renames; once it exists, nothing is produced again
+ *     commit.json       the manifest and the planned renames; once it exists, no rows are produced again
  *
  * Unfinished output files are here too, or in OUTPUT.prep if prep.temporary is on another file system, because files
  * can only be renamed within one file system. The file `making` in it contains the path of the work folder. Progress is

@@ -39,16 +39,17 @@ typedef struct stki_finisher_ops {
      * and is changed to describe the result. STK_E_CONFIG: the rows or the keys are not supported. */
     stk_status (*create)(const stki_node *options, const stki_sink_field *in, stki_sink_field *out,
                          stki_finisher **finisher, stk_error *err);
-    /* A thread's scratch. NULL: none is needed. */
+    /* Creates a thread's scratch. NULL: none is needed. */
     stk_status (*scratch)(const stki_finisher *finisher, void **out, stk_error *err);
     void (*scratch_destroy)(void *scratch);
-    /* Approximate size of a scratch for a row of this size. NULL: negligible. */
+    /* Returns the approximate size of a scratch for a row of this size. NULL: negligible. */
     int64_t (*scratch_bytes)(const stki_finisher *finisher, int64_t row_bytes);
     /* Encodes a row. If out->bytes is NULL on return, the value is the last out->size bytes of `to`; otherwise it is
      * borrowed from `in`. An error concerns only this row; the job's on_error determines what happens. */
     stk_status (*run)(const stki_finisher *finisher, void *scratch, const stki_row *in, stki_bytes *to,
                       stki_sink_value *out, stk_error *err);
-    /* Information for the manifest in addition to the options (codec versions, counts), as new JSON; or NULL. */
+    /* Returns information for the manifest in addition to the options (codec versions, counts), as new JSON; or
+     * NULL. */
     json_t *(*describe)(const stki_finisher *finisher);
     void (*destroy)(stki_finisher *finisher);
 } stki_finisher_ops;

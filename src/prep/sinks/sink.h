@@ -107,8 +107,8 @@ typedef struct stki_sink_ops {
      * exact for formats that can resume; for others it is an upper bound before compression. It saturates. No files are
      * accessed; `opts` is as in check. */
     int64_t (*measure)(const stki_sink_opts *opts, const stki_sink_value *values, int64_t count, stki_sink_size *size);
-    /* The approximate compressed size of `size` bytes of a field's values; -1: not compressed. NULL: never compressed.
-     */
+    /* Returns the approximate compressed size of `size` bytes of a field's values; -1: not compressed. NULL: never
+     * compressed. */
     int64_t (*packed)(const stki_sink_opts *opts, int field, const void *bytes, int64_t size);
     /* mark NULL: starts from the beginning and overwrites existing files with these temporary names. Otherwise
      * truncates them to their state at this mark and resumes. STK_E_CORRUPT, STK_E_TRUNCATED: the files have changed.
@@ -126,7 +126,7 @@ typedef struct stki_sink_ops {
     stk_status (*finish)(stki_sink *sink, stk_error *err);
     /* Returns the number of the sink's files and lists at most `room` of them. Names are known after open. */
     int (*files)(const stki_sink *sink, stki_sink_file *out, int room);
-    /* Whether the files are append-only. NULL: they are not. */
+    /* Returns whether the files are append-only. NULL: they are not. */
     bool (*settled)(const stki_sink *sink);
     /* Allowed in any state. The files are kept. */
     void (*destroy)(stki_sink *sink);
