@@ -35,7 +35,7 @@ void stki_block_free(const stki_allocator *allocator, void *block, int64_t bytes
 /* Requests huge pages for the part of `block` that consists of whole huge pages; the rest stays in ordinary pages. */
 void stki_block_prefer_huge(void *block, int64_t bytes);
 
-/* Small heap allocations, zeroed and counted with their malloc_usable_size. stki_free(NULL) is allowed. */
+/* Allocate small blocks on the heap, zeroed and counted with their malloc_usable_size. stki_free(NULL) is allowed. */
 void *stki_zalloc(int64_t bytes);
 void *stki_zalloc_array(int64_t count, int64_t bytes_each); /* also NULL if the product overflows */
 void *stki_resize(void *block, int64_t bytes);              /* like realloc; new bytes are uninitialized */

@@ -95,8 +95,8 @@ static bool has_controller(const char *controllers, size_t length, const char *c
     return false;
 }
 
-/* A line is "HIERARCHY:CONTROLLERS:PATH". Version 2 is hierarchy 0 without controllers; if version 1 is in use as well,
- * version 2 is mounted at "unified". */
+/* Visits the groups of a line "HIERARCHY:CONTROLLERS:PATH". Version 2 is hierarchy 0 without controllers; if version 1
+ * is in use as well, version 2 is mounted at "unified". */
 static void visit_line(char *line, const char *mount, const group_visitor *visitor)
 {
     char root[256];

@@ -58,7 +58,7 @@ typedef struct stki_node {
 /* `origin` is named in messages. Relative includes start from `base_dir` (NULL: the working directory). */
 stk_status stki_document_parse(const char *text, int64_t length, const char *origin, const char *base_dir,
                                stki_document **out, stk_error *err);
-/* `path` must be a regular file. */
+/* Reads a config file and its includes. `path` must be a regular file. */
 stk_status stki_document_open(const char *path, stki_document **out, stk_error *err);
 void stki_document_destroy(stki_document *document);
 /* The root is always a map, possibly empty. */

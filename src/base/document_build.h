@@ -25,10 +25,10 @@ typedef struct stki_location {
 
 /* Returns zeroed memory owned by the document; NULL: out of memory, and err is set. */
 void *stki_document_alloc(stki_document *document, int64_t bytes, stk_error *err);
-/* A copy that ends with a NUL, counted against STKI_DOCUMENT_BYTES. */
+/* Makes a copy that ends with a NUL and is counted against STKI_DOCUMENT_BYTES. */
 stk_status stki_document_text(stki_document *document, const char *text, int64_t length, const stki_location *location,
                               const char **out, stk_error *err);
-/* Fails at the limits for nodes and depth. */
+/* Fails if the limit for nodes or depth is exceeded. */
 stk_status stki_node_create(stki_document *document, enum stki_node_kind kind, const stki_location *location,
                             stki_node **out, stk_error *err);
 /* Returns the index of the key in a map, or the map's count if it has no such key. */
@@ -49,7 +49,7 @@ stk_status stki_document_create(stki_document **out, stk_error *err);
 stk_status stki_yaml_read(stki_document *document, const char *text, int64_t length, const stki_location *location,
                           stki_node **out, stk_error *err);
 
-/* "FILE:LINE: PATH: ..." for a node that may not exist yet. */
+/* Fails with "FILE:LINE: PATH: ..." for a node that may not exist yet. */
 stk_status stki_fail_location(stk_error *err, stk_status status, const stki_location *location, const char *format, ...)
     STK_PRINTF(4, 5);
 

@@ -87,7 +87,7 @@ static stk_status wrap(stki_document *document, const struct path *path, int fro
     return STK_OK;
 }
 
-/* `keep`: an existing value is kept. */
+/* Attaches the new branch to the tree. If `keep`, an existing value is kept. */
 static stk_status attach(stki_document *document, const struct path *path, const stki_location *location,
                          stki_node *value, bool keep, stk_error *err)
 {

@@ -30,9 +30,9 @@ stk_status stki_fail_errno(stk_error *err, int error_number, const char *file, c
 /* Whether the error is caused by the state of the process or system, not by a file: no descriptors, memory or locks
  * left. */
 bool stki_is_scarce(int error_number);
-/* STK_E_MEMORY: "out of memory: N bytes for WHAT". */
+/* Fails with STK_E_MEMORY: "out of memory: N bytes for WHAT". */
 stk_status stki_fail_memory(stk_error *err, int64_t bytes, const char *what);
-/* STK_E_BAD_ARG if a required argument is NULL: "ARGUMENT: found NULL". */
+/* Fails with STK_E_BAD_ARG if a required argument is NULL: "ARGUMENT: found NULL". */
 stk_status stki_check_given(const void *given, const char *argument, stk_error *err);
 
 /* The two functions below add a place to an error, for callers that know more about it than the function that failed.

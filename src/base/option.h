@@ -249,8 +249,8 @@ const stki_option *stki_options_find(const stki_option_table *table, const char 
 /* The effective values by name (without nodes and aliases); names of sizes and times have the unit as a suffix:
  * "timeout_ns", "memory_budget_bytes". NULL: out of memory. */
 json_t *stki_options_json(const stki_option_table *table, const void *values);
-/* The effective values in config syntax, one line "NAME: VALUE" per option after `indent` spaces; nodes, and strings
- * without a value, are omitted. Parsing the output gives the same values. */
+/* Writes the effective values in config syntax, one line "NAME: VALUE" per option after `indent` spaces; nodes, and
+ * strings without a value, are omitted. Parsing the output gives the same values. */
 void stki_options_write(const stki_option_table *table, const void *values, int indent, FILE *to);
 /* option_query.c: the effective value of an option, such as "dataset.fields.image.layout", in a document, including
  * defaults, as new JSON: sizes in bytes, times in ns, paths as opened. NULL: no such option, or out of memory. */

@@ -18,7 +18,7 @@ void stki_put_many(stki_text_build *build, char c, int64_t count);
 void stki_putf(stki_text_build *build, const char *format, ...) STK_PRINTF(2, 3);
 /* Appends a quoted JSON string; invalid UTF-8 becomes U+FFFD. */
 void stki_put_json(stki_text_build *build, const char *text);
-/* "12", "1.50 KiB", "3.00 GiB" */
+/* Appends a size: "12", "1.50 KiB", "3.00 GiB" */
 void stki_put_size(stki_text_build *build, int64_t bytes);
 /* Returns the text, to be freed with stki_free or stk_text_free; NULL: memory was exhausted, and everything has been
  * freed. Resets the builder. */

@@ -82,7 +82,7 @@ static void note_failure(stki_thread_pool *pool, int64_t number, int64_t part, s
     pool->error = *error;
 }
 
-/* All parts of a phase have run. */
+/* Called when all parts of a phase have run. */
 static void end_phase(stki_thread_pool *pool, struct entry *e)
 {
     int64_t parts = 0;

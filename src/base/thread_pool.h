@@ -44,8 +44,9 @@ void stki_thread_pool_destroy(stki_thread_pool *pool);
 /* False if `depth` tasks are submitted and not yet taken, or if a task has failed and tasks remain to be taken: call
  * next. */
 bool stki_thread_pool_has_room(stki_thread_pool *pool);
-/* STK_E_BUSY: `depth` tasks are submitted and not yet taken. A task submitted after a failed one is not run, and next
- * returns that error for it. Once all have been taken, submit returns the error of the first failure. */
+/* Submits a task with this number of parts. STK_E_BUSY: `depth` tasks are submitted and not yet taken. A task submitted
+ * after a failed one is not run, and next returns that error for it. Once all have been taken, submit returns the error
+ * of the first failure. */
 stk_status stki_thread_pool_submit(stki_thread_pool *pool, void *task, int64_t parts, stk_error *err);
 /* Takes the oldest task, running parts (including those of later tasks) until it has ended. STK_AGAIN: it has not ended
  * by the deadline (at least one part was run, if any was available). STK_END: no tasks. Otherwise *task is set and the

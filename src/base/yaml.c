@@ -273,7 +273,7 @@ static stk_status read_node(struct reader *reader, yaml_event_t *event, stki_loc
     return status;
 }
 
-/* The stream: STREAM-START (DOCUMENT-START node DOCUMENT-END)? STREAM-END. */
+/* Reads the stream: STREAM-START (DOCUMENT-START node DOCUMENT-END)? STREAM-END. */
 static stk_status read_stream(struct reader *reader, stki_node **out)
 {
     bool seen = false;

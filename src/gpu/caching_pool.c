@@ -103,8 +103,8 @@ static int64_t drop_cache(stki_caching_pool *pool, bool *pending)
     return left;
 }
 
-/* The driver is out of memory: uses blocks that have become free in the meantime, or returns free segments to the
- * driver and tries again, waiting for streams if necessary. STK_E_MEMORY: there is still no memory. */
+/* Called if the driver is out of memory: uses blocks that have become free in the meantime, or returns free segments to
+ * the driver and tries again, waiting for streams if necessary. STK_E_MEMORY: there is still no memory. */
 static stk_status make_room(stki_caching_pool *pool, const stki_pool_request *request, stki_pool_segment *segment,
                             stki_pool_block **out, stk_error *reason)
 {

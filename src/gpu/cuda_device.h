@@ -20,14 +20,15 @@ void stki_cuda_device_init(stki_cuda_device *cuda, int index);
 /* Uses the device's own memory pool from now on, if it has one. */
 stk_status stki_cuda_use_pool(stki_cuda_device *cuda, stk_error *err);
 
-/* enter makes the device's context current, leave restores the thread's previous one; every CUDA call is made between
- * the two. enter fails in a process that was forked after CUDA had been used, because the driver would hang. */
+/* stki_cuda_enter makes the device's context current, and stki_cuda_leave restores the thread's previous one; every
+ * CUDA call is made between the two. stki_cuda_enter fails in a process that was forked after CUDA had been used,
+ * because the driver would hang. */
 stk_status stki_cuda_enter(stki_cuda_device *cuda, const char *doing, stk_error *err);
 void stki_cuda_leave(void);
 
-/* STK_E_DEVICE with the error's name and text, or STK_E_MEMORY if CUDA reports that; `bytes` -1: the call has no size.
- * Clears the runtime's last error, so that it does not show up in other code's checks. Returns STK_OK for
- * cudaSuccess. */
+/* Fails with STK_E_DEVICE and the error's name and text, or with STK_E_MEMORY if CUDA reports that; `bytes` -1: the
+ * call has no size. Clears the runtime's last error, so that it does not show up in other code's checks. Returns STK_OK
+ * for cudaSuccess. */
 stk_status stki_cuda_check(stki_cuda_device *cuda, cudaError_t error, const char *doing, int64_t bytes, stk_error *err);
 
 #endif

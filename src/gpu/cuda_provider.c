@@ -51,7 +51,7 @@ static stk_status no_gpu(stk_error *err)
     return stki_fail(err, STK_E_DEVICE, "cuda: the driver finds no GPU");
 }
 
-/* The number of GPUs, at least one. Lock held. */
+/* Counts the GPUs; fails if there is none. Lock held. */
 static stk_status count_gpus(int *out, stk_error *err)
 {
     int driver = 0;

@@ -60,7 +60,7 @@ static stk_status byte_strides(const stk_dlpack_tensor *given, stk_dtype dtype, 
     return status;
 }
 
-/* `free_fn(managed)` is called when the storage is destroyed. */
+/* Wraps the given tensor; `free_fn(managed)` is called when the storage is destroyed. */
 static stk_status import(const stk_dlpack_tensor *given, uint32_t flags, void (*free_fn)(void *managed), void *managed,
                          stk_tensor *out, stk_error *err)
 {

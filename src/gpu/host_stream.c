@@ -113,7 +113,8 @@ static bool fits(int64_t room, int64_t head, int64_t tail, int64_t bytes)
     return room > 0 && tail + rest(room, tail, bytes) + bytes - head <= room;
 }
 
-/* An end that is shorter than a header is skipped without one. */
+/* Returns the address for a record of `bytes`. If the end of the ring is shorter than a header, it is skipped without
+ * one. */
 static void *put_piece(char *ring, int64_t room, int64_t *tail, int64_t bytes)
 {
     int64_t fill = rest(room, *tail, bytes);

@@ -11,7 +11,8 @@
 
 /* For indices below 2^31. */
 stki_divisor stki_divisor_of(int64_t n);
-/* The axes of the plan without the last `inner` axes; at least one axis, of length 1 if none is left. */
+/* Sets the nest to the axes of the plan without the last `inner` axes. It has at least one axis, of length 1 if none is
+ * left. */
 void stki_nest_of(stki_nest *nest, const stki_strided *plan, int inner, int operands);
 /* Number of elements in the axes without the last `inner` axes. */
 int64_t stki_nest_count(const stki_strided *plan, int inner);
@@ -20,7 +21,7 @@ int64_t stki_nest_count(const stki_strided *plan, int inner);
  */
 bool stki_nest_aligned(const stki_strided *plan, int inner, int operand, const void *base, int64_t alignment);
 
-/* STK_E_UNSUPPORTED: more blocks than a launch can have. */
+/* Sets the number of blocks. STK_E_UNSUPPORTED: a launch cannot have that many. */
 stk_status stki_launch_blocks(stki_launch *launch, uint64_t threads, uint64_t a_thread, stk_error *err);
 
 /* Plans a map: `plan` has the operands dst, src, channel; `at` has their addresses, the last one as a number. */

@@ -74,7 +74,8 @@ stk_status stki_kernel_quantize(stki_launch_fn run, stk_device *device, const st
     return status != STK_OK ? status : run_planned(run, device, status, &launch, stream, err);
 }
 
-/* A pool reuses the memory only after the stream has finished with it. Without a pool, this waits for the stream. */
+/* Frees the scratch memory. A pool reuses it only after the stream has finished with it; without a pool, this function
+ * waits for the stream. */
 static stk_status free_scratch(stk_device *device, void *scratch, int64_t bytes, stk_stream *stream, stk_status status,
                                stk_error *err)
 {

@@ -24,7 +24,8 @@ bool stki_kernel_table_of_quantize(const stki_quantize_job *job, stki_kernel_tab
 stk_status stki_kernel_plan_convert(const stki_convert *convert, void *dst, int64_t dst_stride, const void *src,
                                     int64_t src_stride, int64_t count, const void *far, stki_launch *out,
                                     stk_error *err);
-/* Both have the same shape, and any strides and dtypes; the source may have the opposite byte order. */
+/* Plans a copy between tensors of the same shape, with any strides and dtypes; the source may have the opposite byte
+ * order. */
 stk_status stki_kernel_plan_copy(const stk_tensor *dst, const stk_tensor *src, stki_launch *out, stk_error *err);
 stk_status stki_kernel_plan_quantize(const stki_quantize_job *job, const void *far, stki_launch *out, stk_error *err);
 stk_status stki_kernel_plan_elementwise(const stki_elementwise_job *job, stki_launch *out, stk_error *err);

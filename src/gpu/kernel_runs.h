@@ -162,7 +162,7 @@ STKI_KERNEL_FN void stki_runs_whole(const stki_runs_args *args, int dst, int src
     stki_strip_store(to, stki_strip_pack(dst, args->levels, 0, y, elements), elements * stki_kernel_size(dst));
 }
 
-/* The end of a row: element by element. */
+/* Converts the end of a row element by element. */
 STKI_KERNEL_FN void stki_runs_rest(const stki_runs_args *args, int dst, int src, int pattern, stki_runs_part part)
 {
     const int size = stki_kernel_size(src), dst_size = stki_kernel_size(dst);

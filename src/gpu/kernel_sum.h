@@ -110,7 +110,7 @@ STKI_KERNEL_FN uint64_t stki_sum_end(const stki_sum_args *args, uint32_t part)
     return end < args->gone ? end : args->gone;
 }
 
-/* Phase 0: element i of the part goes to thread i mod 256. */
+/* Phase 0: thread i mod 256 adds element i of the part. */
 STKI_KERNEL_FN void stki_sum_rows(const stki_sum_args *args, stki_spot spot, stki_partial *shared)
 {
     const uint32_t cell = stki_quotient(args->by_parts, spot.block), part = spot.block - cell * args->parts;

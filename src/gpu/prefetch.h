@@ -79,13 +79,13 @@ stk_status stki_prefetch_close(stki_prefetch *prefetch, int64_t timeout_ns, stk_
  * with stki_prefetch_has_passed. */
 void stki_prefetch_destroy(stki_prefetch *prefetch);
 
-/* For a closed prefetcher: waits until the streams that use its slots have completed their work. False: they have not
- * by the deadline. */
+/* For a closed prefetcher: waits until the streams that use its slots have completed their work. False: the deadline
+ * passed first. */
 bool stki_prefetch_has_passed(stki_prefetch *prefetch, int64_t deadline_ns);
 
-/* The next batch: work queued in `stream` after this call runs after its copy. STK_E_TIMEOUT is not sticky, and its
- * message says what was missing; STK_END and other errors are sticky. A copy that fails after its batch was delivered
- * is reported by the next call. */
+/* Delivers the next batch: work queued in `stream` after this call runs after its copy. STK_E_TIMEOUT is not sticky,
+ * and its message says what was missing; STK_END and other errors are sticky. A copy that fails after its batch was
+ * delivered is reported by the next call. */
 stk_status stki_prefetch_next(stki_prefetch *prefetch, stk_stream *stream, int64_t timeout_ns, int *slot,
                               stk_error *err);
 /* Waits until all delivered batches are on the device, and returns the error of any failed copy. For use after the last

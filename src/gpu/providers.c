@@ -20,7 +20,7 @@ static const stki_device_provider *provider_of(const char *name)
     return NULL;
 }
 
-/* Appends the name of a registered device if it comes from no provider. */
+/* Appends the name of a registered device unless it was created by a provider. */
 static void add_known(void *context, stk_device *device)
 {
     char *known = context;

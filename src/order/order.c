@@ -168,8 +168,8 @@ static void underlying_ahead(const stki_order *order, int64_t epoch, int64_t tak
         stki_random_order_ahead(order->random, epoch, taken, n);
 }
 
-/* The callback of buckets, which read the underlying order sequentially; it also builds the table that is needed next.
- */
+/* Evaluates the underlying order for buckets, which read it sequentially, and builds part of the table that is needed
+ * next. */
 static void eval_underlying_ahead(const void *context, int64_t epoch, int64_t first, int64_t n, stki_position *out)
 {
     eval_underlying(context, epoch, first, n, out);

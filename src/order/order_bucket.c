@@ -143,8 +143,8 @@ static void gather(stki_buckets *b, int64_t end)
     }
 }
 
-/* Part of one pass of a stable LSD radix sort. It also counts the digits of the next pass, so that each pass reads the
- * entries once. */
+/* Runs part of one pass of a stable LSD radix sort. It also counts the digits of the next pass, so that each pass reads
+ * the entries once. */
 static void sort(struct building *w, int64_t end)
 {
     const int next = w->shift + DIGIT_BITS < 64 ? w->shift + DIGIT_BITS : w->shift;

@@ -29,8 +29,8 @@ void stki_mixture_eval(const stki_mixture *mixture, int64_t epoch, int64_t first
 /* Like stki_random_order_ahead. */
 void stki_mixture_ahead(const stki_mixture *mixture, int64_t epoch, int64_t taken, int64_t n);
 
-/* Largest-remainder rounding: counts[d] is the share of `length` proportional to weights[d]. The weights are integers
- * with a sum > 0. */
+/* Divides `length` by the largest remainder method: counts[d] is the share proportional to weights[d]. The weights are
+ * integers with a sum > 0. */
 void stki_mixture_counts(const int64_t *weights, int count, int64_t length, int64_t *counts);
 
 /* Whether an epoch can be evaluated without building a table first. */

@@ -147,7 +147,7 @@ static uint64_t draw_column(const stki_weighted *w, uint32_t low_word, uint32_t 
     return column;
 }
 
-/* One Philox block serves two positions. */
+/* Draws the samples of a block of positions. One Philox block is used for two positions. */
 static void run_block(const stki_weighted *w, uint64_t key, int64_t first, int64_t count, uint64_t *out)
 {
     uint32_t fractions[BLOCK];

@@ -267,7 +267,7 @@ static void complex_row(const stki_cast *cast, char *dst, int64_t dst_step, cons
             memset(dst + i * dst_step + cast->dst_imag, 0, (size_t)cast->dst_imag);
 }
 
-/* Complex to bool: true unless both parts are 0. */
+/* Casts complex to bool: true unless both parts are 0. */
 static void complex_bool_row(const stki_cast *cast, char *dst, int64_t dst_step, const char *src, int64_t src_step,
                              int64_t count)
 {
@@ -285,7 +285,7 @@ static void complex_bool_row(const stki_cast *cast, char *dst, int64_t dst_step,
     }
 }
 
-/* bool to bool: bytes from a file or another library may have values other than 0 and 1, which become 1. */
+/* Casts bool to bool: bytes from a file or another library may have values other than 0 and 1, which become 1. */
 static void bool_row(const stki_cast *cast, char *dst, int64_t dst_step, const char *src, int64_t src_step,
                      int64_t count)
 {

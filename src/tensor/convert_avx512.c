@@ -38,7 +38,7 @@ INLINE __m512i load_part(const uint8_t *window, int k, int64_t low, int64_t high
     return _mm512_maskz_loadu_epi8((to <= 0 ? 0 : low_bits(to)) & ~(from <= 0 ? 0 : low_bits(from)), window + 64 * k);
 }
 
-/* One channel of pixels [first, first + valid); 1 <= valid <= 64. */
+/* Extracts one channel of pixels [first, first + valid); 1 <= valid <= 64. */
 INLINE __m512i split(const struct byte_kernel *kernel, int64_t first, int64_t valid, bool tight)
 {
     const int64_t step = kernel->lane->pixel_step, channels = kernel->lane->channels;

@@ -69,8 +69,8 @@ INLINE bool has_shortcut(enum stki_convert_src from, enum stki_convert_dst to, c
 
 #include "convert_body.h"
 
-/* Uses the deinterleaving loads for 16 pixels at a time; the last pixels, and rows with fewer channels, are done one by
- * one. */
+/* Uses the deinterleaving loads for 16 pixels at a time; the last pixels, and rows with fewer channels, are processed
+ * one by one. */
 static void split_plane(const stki_lane *lane, uint8_t *dst, const uint8_t *src, const stki_rows *rows, int channel)
 {
     const int step = lane->pixel_step, apart = step < 0 ? -step : step;

@@ -93,8 +93,8 @@ static void sort_axes(stki_convert *convert)
     }
 }
 
-/* Merging may make the innermost axis repeat the channels (a pattern): its channel_step is then 1 although it is longer
- * than the number of channels. */
+/* Merges adjacent axes. This may make the innermost axis repeat the channels (a pattern): its channel_step is then 1
+ * although it is longer than the number of channels. */
 static void merge_axes(stki_convert *convert)
 {
     for (int k = convert->axis_count - 2; k >= 0; k--) {

@@ -58,7 +58,7 @@ static void fetch_share(const stki_lane *lane, const uint8_t *src, const stki_ro
         stki_fetch(low + r * rows->src_row + share * part, least(part, bytes - share * part));
 }
 
-/* `next`: the rows that come after these; 0 rows: none. */
+/* Converts rows that form one piece. `next`: the rows that follow them; 0 rows: none. */
 static void one_piece(const stki_convert *convert, uint8_t *dst, const uint8_t *src, const stki_rows *rows,
                       const uint8_t *next_src, const stki_rows *next)
 {

@@ -137,7 +137,7 @@ static int64_t scattered_rows(const uint8_t *const *rows, int64_t count, int64_t
     return count;
 }
 
-/* Long runs of contiguous rows are converted as one row, for which the hardware prefetcher suffices; the others as a
+/* Converts long runs of contiguous rows as one row, for which the hardware prefetcher suffices, and the others as a
  * list. */
 static void run_contiguous(const stki_convert *convert, uint8_t *to, const void *const *src, int64_t count)
 {

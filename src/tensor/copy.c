@@ -149,7 +149,7 @@ static bool should_stream(const stki_copy *copy, enum stki_stores stores)
     return run >= 16 * LINE && plan->count > stki_cache_bytes() / (copy->dst_size + copy->src_size);
 }
 
-/* Element by element, in an order that uses each cache line before it is evicted. */
+/* Plans a copy element by element, in an order that uses each cache line before it is evicted. */
 static void decide_plain(stki_copy *copy)
 {
     stki_strided *plan = &copy->plan;
@@ -401,7 +401,7 @@ static void move_tile(const stki_copy *copy, char *dst, const char *src, const s
                       columns);
 }
 
-/* Without a cast, if the rows have the same alignment or need none, all of them are transposed at once. */
+/* Transposes all rows at once, which is possible without a cast if the rows have the same alignment or need none. */
 static void copy_tiles_in_place(const stki_copy *copy, char *dst, const char *src, const struct inner *axes)
 {
     int64_t size = copy->src_size, head = copy->streaming ? steps_to_aligned(dst, size) : 0;

@@ -95,7 +95,7 @@ static bool swapped(const stk_tensor *tensor)
     return (tensor->flags & STK_TENSOR_SWAPPED) != 0;
 }
 
-/* A copy with another dtype or layout in new memory of `device`. */
+/* Makes a copy with another dtype or layout in new memory of `device`. */
 static stk_status copy_as(const stk_tensor *tensor, stk_dtype dtype, stk_layout layout, stk_device *device,
                           stk_tensor *out, stk_error *err)
 {
@@ -157,7 +157,7 @@ stk_status stk_tensor_to(const stk_tensor *tensor, stk_dtype dtype, stk_tensor *
     return copy_as(tensor, dtype, STK_LAYOUT_ROW_MAJOR, stki_tensor_device(tensor), out, err);
 }
 
-/* New memory with the strides of `tensor` if it is dense, otherwise row-major. */
+/* Creates a tensor with the strides of `tensor` if that is dense, otherwise row-major. */
 static stk_status empty_like(const stk_tensor *tensor, stk_device *device, stk_device *pinned_for, stk_tensor *out,
                              stk_error *err)
 {

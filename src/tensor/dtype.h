@@ -12,7 +12,7 @@ enum stki_category stki_dtype_category(stk_dtype dtype);
 bool stki_dtype_signed(stk_dtype dtype);
 /* The dtype of the real or imaginary part of a complex dtype; other dtypes are returned unchanged. */
 stk_dtype stki_dtype_part(stk_dtype dtype);
-/* STK_E_BAD_DTYPE unless the dtype is valid. */
+/* Fails with STK_E_BAD_DTYPE unless the dtype is valid. */
 stk_status stki_dtype_check(stk_dtype dtype, stk_error *err);
 
 #endif

@@ -101,7 +101,7 @@ static void compute_one(struct run *run, void *value, const void *a, const void 
     run_chain(run, &run->out.casts, value, run->out.size, result, run->writes_size, 1);
 }
 
-/* Streaming stores for the aligned part of the output, ordinary stores before and after it. */
+/* Uses streaming stores for the aligned part of the output and ordinary stores before and after it. */
 static void compute_streaming(const struct run *run, char *dst, struct row a, struct row b, int64_t n)
 {
     int64_t size = run->out.size, over = (int64_t)((uintptr_t)dst % STKI_STREAM_ALIGNMENT);

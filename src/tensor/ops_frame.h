@@ -15,11 +15,11 @@ typedef struct stki_frame {
 stk_status stki_frame_of(stki_frame *frame, const stk_operand *operands, int count, stk_error *err);
 /* Checks that `out` can be the output of this frame. STK_E_BAD_BROADCAST, STK_E_BAD_DEVICE, STK_E_BAD_DTYPE. */
 stk_status stki_frame_accepts(const stki_frame *frame, stk_dtype result, const stk_tensor *out, stk_error *err);
-/* A new tensor, row-major unless all operands of the full shape share another dense layout. */
+/* Creates a tensor, row-major unless all operands of the full shape share another dense layout. */
 stk_status stki_frame_fresh(const stki_frame *frame, stk_dtype dtype, const stk_operand *operands, int count,
                             stk_tensor *out, stk_error *err);
 
-/* STK_E_BAD_DEVICE unless all tensors are on one device. NULLs are ignored. */
+/* Fails with STK_E_BAD_DEVICE unless all tensors are on one device; NULL entries are ignored. */
 stk_status stki_check_one_device(const stk_tensor *const *tensors, int count, stk_error *err);
 
 /* Whether the byte ranges of the two tensors overlap. */

@@ -24,7 +24,8 @@ int stki_reduce_shape(const stk_tensor *tensor, const bool *reduced, bool keep, 
 /* Number of elements per result; 0 if a reduced axis is empty. */
 int64_t stki_reduce_count(const stk_tensor *tensor, const bool *reduced);
 
-/* `out` has the shape of the result, and `in` has at least one element. Host memory only. */
+/* Reduces `in`, which has at least one element, to `out`, which has the shape of the result. Both are in host
+ * memory. */
 void stki_reduce_run(const stki_reducer *reducer, const stk_tensor *out, const stk_tensor *in, const bool *reduced,
                      bool keep);
 

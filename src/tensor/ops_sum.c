@@ -78,7 +78,7 @@ static void set_room(struct sum *s, double *memory, int64_t cells)
     s->whole = (void *)(memory + 3 * cells);
 }
 
-/* *cells: the number of results computed at a time. */
+/* Allocates memory for results. *cells: the number of results computed at a time. */
 static stk_status make_room(struct sum *s, const stk_tensor *out, int64_t *cells, stk_error *err)
 {
     int64_t wanted = stk_tensor_numel(out);
@@ -216,8 +216,8 @@ static void add_columns(struct sum *s, const char *x, int64_t cells, int64_t cel
     }
 }
 
-/* A few contiguous columns without gaps between rows, such as channels in the last axis: several rows are treated as
- * one long row, and the sums of its columns are then combined. */
+/* Adds a few contiguous columns without gaps between rows, such as channels in the last axis: several rows are treated
+ * as one long row, and the sums of its columns are then combined. */
 static void add_narrow_columns(struct sum *s, const char *x, int64_t cells, int64_t n, int64_t step)
 {
     int64_t rows = LONG_COLUMNS / cells; /* rows of the tensor in one long row */

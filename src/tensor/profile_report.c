@@ -97,7 +97,7 @@ void stk_memory_reset_peaks(void)
     stki_device_each(reset_peak, NULL);
 }
 
-/* A right-aligned size. */
+/* Appends a right-aligned size. */
 static void put_size_cell(stki_text_build *text, int width, int64_t bytes)
 {
     stki_text_build cell = {0};

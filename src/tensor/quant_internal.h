@@ -64,7 +64,7 @@ void stki_quant_parameters(stk_qdtype qdtype, stk_qscheme scheme, stki_qrange ra
 /* Computes parameters from ranges, one per channel. */
 stk_status stki_quant_from_ranges(stk_qdtype qdtype, stk_qscheme scheme, int axis, int64_t count,
                                   const stki_qrange *ranges, stk_quant **out, stk_error *err);
-/* STK_E_BAD_ARG: not a valid qdtype or qscheme. */
+/* Fails with STK_E_BAD_ARG if the qdtype or qscheme is invalid. */
 stk_status stki_quant_check(stk_qdtype qdtype, stk_qscheme scheme, stk_error *err);
 
 /* quant_run.c: processes the whole tensor with the kernels of `isa`. Arguments are not checked; host memory only. */

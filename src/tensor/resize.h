@@ -56,9 +56,9 @@ void stki_resizer_destroy(stki_resizer *resizer); /* NULL is allowed */
  * out of range. After a failure, set must succeed before the resizer is used. */
 stk_status stki_resizer_set(stki_resizer *resizer, const stki_resize_job *job, stk_error *err);
 const stki_resize_support *stki_resizer_support(const stki_resizer *resizer);
-/* `in` is the address of the support's first pixel (support->top, support->left); only the support is read. Pixel (y,
- * x) relative to it is at in + y * in_row + x * channels; likewise for the output (the window). The buffers must not
- * overlap. */
+/* Resizes an image. `in` is the address of the support's first pixel (support->top, support->left); only the support is
+ * read. Pixel (y, x) relative to it is at in + y * in_row + x * channels; likewise for the output (the window). The
+ * buffers must not overlap. */
 void stki_resizer_run(stki_resizer *resizer, const uint8_t *in, int64_t in_row, uint8_t *out, int64_t out_row);
 /* Like stki_resizer_run, but a few rows at a time, for callers that use the rows while they are in the cache: call
  * begin, then next for `count` rows (of the window) until all have been produced. Until then `in` must not change.

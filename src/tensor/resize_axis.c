@@ -103,7 +103,7 @@ static double scale_of(const stki_resize_line *line)
     return (double)(line->high - line->low) / (double)line->whole;
 }
 
-/* The window of one output pixel. */
+/* Computes the window of one output pixel. */
 static void window(int64_t in, double center, double reach, int64_t *first, int64_t *count)
 {
     int64_t low = (int64_t)(center - reach + 0.5), high = (int64_t)(center + reach + 0.5);

@@ -16,11 +16,11 @@ stk_status stki_indices_load(const stk_tensor *indices, int64_t **out, stk_error
 /* Stores indices in a new tensor of `dtype`; STK_E_BAD_VALUE: an index does not fit. */
 stk_status stki_indices_store(const int64_t *indices, int ndim, const int64_t *shape, stk_dtype dtype, stk_tensor *out,
                               stk_error *err);
-/* STK_E_BAD_INDEX unless all are in [0, size); the message names `what`. */
+/* Fails with STK_E_BAD_INDEX unless all indices are in [0, size); the message names `what`. */
 stk_status stki_indices_check(const int64_t *indices, int64_t count, int64_t size, const char *what, stk_error *err);
 
-/* Stable sort: order[k] is the k-th of `count` entries in order of their indices (`axes` arrays of `count`, the first
- * one most significant). `spare` has the same size as `order`. */
+/* Sorts entries stably: order[k] is the k-th of `count` entries in order of their indices (`axes` arrays of `count`,
+ * the first one most significant). `spare` has the same size as `order`. */
 void stki_sparse_order(const int64_t *indices, int axes, const int64_t *shape, int64_t count, int64_t *order,
                        int64_t *spare);
 

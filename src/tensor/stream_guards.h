@@ -19,8 +19,8 @@ void stki_guards_init(stki_stream_guards *guards);
 void stki_guards_fini(stki_stream_guards *guards);
 
 /* Adds a guard after all work queued in `stream`, a device stream whose handle may already have been destroyed
- * (stream.h). Does not block unless a small allocation fails. Returns errors of the stream; the guard is added anyway.
- */
+ * (stream.h). Does not block unless a small allocation fails. Returns errors of the stream, but even then adds the
+ * guard. */
 stk_status stki_guards_add(stki_stream_guards *guards, stk_stream *stream, stk_error *err);
 /* Makes work queued in `stream` from now on wait for all guards. */
 stk_status stki_guards_wait_in(stki_stream_guards *guards, stk_stream *stream, stk_error *err);

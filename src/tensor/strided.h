@@ -41,9 +41,10 @@ void stki_strided_second_last(stki_strided *plan, int axis);
  * contiguous over the last two axes, merges these axes into one row along which the channels repeat. */
 void stki_strided_join_rows(stki_strided *plan);
 
-/* The strides of an input over the shape of `out`: 0 along axes that are missing or of length 1; `in` may be NULL. */
+/* Computes the strides of an input over the shape of `out`: 0 along axes that are missing or of length 1; `in` may be
+ * NULL. */
 void stki_broadcast_strides(const stk_tensor *out, const stk_tensor *in, int64_t *strides);
-/* The strides of the output of a reduction over the axes of its input: 0 along reduced axes. */
+/* Computes the strides of the output of a reduction over the axes of its input: 0 along reduced axes. */
 void stki_reduced_strides(const stk_tensor *out, const stk_tensor *in, const bool *reduced, bool keep,
                           int64_t *strides);
 

@@ -19,7 +19,7 @@ stk_status stki_sync_event_elapsed(stk_device *device, const stk_event *from, co
                                    stk_error *err);
 stk_status stki_sync_spin(stk_device *device, int64_t ns, stk_stream *stream, stk_error *err);
 stk_status stki_sync_synchronize(stk_device *device, stk_error *err);
-/* The properties of the host: CPU and memory. */
+/* Returns the properties of the host: CPU and memory. */
 stk_status stki_sync_properties(stk_device *device, stk_device_properties *out, stk_error *err);
 
 #define STKI_SYNC_DEVICE_OPS                                                                                \

@@ -103,7 +103,7 @@ static stk_status transfer_staged(const transfer *t, const stk_tensor *dst, cons
     return status;
 }
 
-/* A tensor in host memory with the shape and strides of `like`, which must be dense. */
+/* Creates a tensor in host memory with the shape and strides of `like`, which must be dense. */
 static stk_status host_block(const stk_tensor *like, stk_tensor *out, stk_error *err)
 {
     *out = *like;
@@ -140,8 +140,8 @@ static stk_status within(const transfer *t, stk_device *device, stk_error *err)
     return status == STK_E_UNSUPPORTED ? transfer_staged(t, t->dst, t->src, err) : status;
 }
 
-/* New device memory for the shape of `like`, with its strides if it is dense and has the same dtype, otherwise
- * row-major. */
+/* Creates a tensor in device memory with the shape of `like` and, if that is dense and has the same dtype, its strides;
+ * otherwise row-major. */
 static stk_status device_block(const transfer *t, stk_device *device, stk_dtype dtype, const stk_tensor *like,
                                stk_tensor *out, stk_error *err)
 {

@@ -208,7 +208,7 @@ INLINE vunit in_order(vi packed)
     return _mm256_permutevar8x32_epi32(packed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
 
-/* Packs four vectors of i32 as bytes, saturated. */
+/* Packs four vectors of i32 into bytes, with saturation. */
 INLINE vunit pack_bytes(bool is_signed, const vi *x)
 {
     vi low = _mm256_packs_epi32(x[0], x[1]), high = _mm256_packs_epi32(x[2], x[3]);

@@ -179,8 +179,8 @@ INLINE vunit pack_f16(const vf *x)
         _mm512_cvtps_ph(x[1], _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC), 1);
 }
 
-/* Four vectors of i32 as bytes, saturated. Packing works within the quarters of a vector; the permute restores the
- * order. */
+/* Packs four vectors of i32 into bytes, with saturation. Packing works within the quarters of a vector; the permute
+ * restores the order. */
 INLINE vunit pack_bytes(bool is_signed, const vi *x)
 {
     vi low = _mm512_packs_epi32(x[0], x[1]), high = _mm512_packs_epi32(x[2], x[3]);

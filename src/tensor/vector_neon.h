@@ -104,7 +104,7 @@ INLINE vunit pack_f16(const vf *x)
     return unit;
 }
 
-/* Four vectors of i32 as bytes, saturated. */
+/* Packs four vectors of i32 into bytes, with saturation. */
 INLINE vunit pack_bytes(bool is_signed, const vi *x)
 {
     int16x8_t low = vcombine_s16(vqmovn_s32(x[0]), vqmovn_s32(x[1]));

@@ -250,7 +250,7 @@ static stk_status expand_axis(const stk_tensor *tensor, int axis, int64_t wanted
     return STK_OK;
 }
 
-/* All new axes of a zero-dimensional tensor have stride 0, even those of length 1. */
+/* Expands a zero-dimensional tensor: all new axes have stride 0, even those of length 1. */
 static stk_status expand_scalar(int ndim, const int64_t *wanted, int64_t *strides, stk_error *err)
 {
     for (int i = 0; i < ndim; i++) {
