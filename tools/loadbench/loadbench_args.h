@@ -29,10 +29,10 @@ struct lb_args {
     const char **sets;        /* assignments in order; the array is freed by lb_args_fini, the strings belong to argv */
     int set_count;
     const char *debug;     /* topics of --debug, or NULL */
-    const char *device;    /* of --transfer */
-    const char *picture;   /* of --preview */
-    const char *intervals; /* of --intervals, or NULL */
-    int accelerators;      /* of --accelerators */
+    const char *device;    /* device of --transfer */
+    const char *picture;   /* image file of --preview */
+    const char *intervals; /* file of --intervals, or NULL */
+    int accelerators;      /* number given with --accelerators, or LB_ACCELERATORS_SEARCH */
     bool json, force, digest;
     bool cache; /* --cache was given; its value is also in `sets` */
     /* Options that use results (loadbench_study.h). lb_args_fini frees the arrays; the strings belong to argv. */

@@ -19,7 +19,7 @@ struct pl_item {
     enum pl_item_kind { PL_NUMBER, PL_WORD } kind;
     stk_scalar number;
     const char *text; /* as written */
-    const char *key;  /* of KEY=VALUE, or NULL */
+    const char *key;  /* KEY of KEY=VALUE, or NULL */
     int group;        /* 0: outside of brackets; otherwise the number of the pair */
     bool used;
 };

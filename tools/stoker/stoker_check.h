@@ -16,7 +16,7 @@ enum { ST_MOST_LISTED = 10000 }; /* a single broken chunk can have billions of r
 
 struct st_bad_list {
     struct st_bad *items;
-    int64_t count, room; /* of items, at most ST_MOST_LISTED */
+    int64_t count, room; /* length of `items`, at most ST_MOST_LISTED, and its capacity */
     int64_t total;       /* number of bad records, including those not in `items` */
 };
 

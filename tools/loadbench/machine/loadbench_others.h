@@ -13,10 +13,10 @@
 /* Clocks of the system since boot, summed over the processors that this process may use. */
 struct lb_load {
     bool known;
-    char why[128];              /* known is false */
-    int processors;             /* number of processors */
+    char why[128];              /* reason if not `known` */
+    int processors;             /* number of processors that this process may use */
     int64_t busy_ns;            /* time of all programs, interrupts, and time stolen by the hypervisor */
-    int64_t idle_ns;            /* time idle or waiting for a disk */
+    int64_t idle_ns;            /* idle time, including that spent waiting for a disk */
     int64_t step_ns;            /* resolution of the clocks */
     int64_t own_ns;             /* processor time of this process */
     int64_t queued_ns;          /* total time that its threads waited for a processor; -1: unknown */
@@ -31,13 +31,12 @@ void lb_load_read(struct lb_load *out);
 
 struct lb_others {
     bool known;
-    char why[128];  /* known is false */
-    int processors; /* that this process may use */
-    double used;    /* processors used by others, on average; if a quota is lower, without those that the quota leaves
-                       unused */
+    char why[128];  /* reason if not `known` */
+    int processors; /* number of processors that this process may use */
+    double used;    /* average number of processors used by others, not counting those beyond the quota */
     double queued;  /* average number of threads of this process that were waiting for a processor; < 0: unknown */
     int64_t span_ns;
-    double throttled; /* fraction of the quota's periods in which the control group had used it up, and was throttled */
+    double throttled; /* fraction of the quota's periods in which the control group was throttled */
 };
 
 /* `quota`: processors that the control group allows; 0: no limit. */
@@ -48,11 +47,11 @@ void lb_others_between(const struct lb_load *from, const struct lb_load *to, dou
 /* Several repeats combined. */
 struct lb_quiet {
     bool known;        /* false: unknown for at least one repeat */
-    char why[128];     /* known is false */
-    int repeats, loud; /* number of repeats; of those above LB_QUIET */
-    int processors;    /* that this process may use */
-    double used;       /* mean over the time */
-    double most;       /* of the repeat with the highest value */
+    char why[128];     /* reason if not `known` */
+    int repeats, loud; /* number of repeats; number of repeats above LB_QUIET */
+    int processors;    /* number of processors that this process may use */
+    double used;       /* mean of all repeats, weighted by time */
+    double most;       /* `used` of the repeat where it was highest */
 };
 void lb_quiet_of(const struct lb_others *each, int count, struct lb_quiet *out);
 

@@ -11,7 +11,7 @@ enum lb_values {
     LB_VALUES_NORMAL,  /* approximately normal: a sum of eight uniform numbers, at most 4.9 std from the mean */
     LB_VALUES_LABELS,  /* see enum lb_draw */
     LB_VALUES_CONSTANT,
-    LB_VALUES_PICTURES /* smooth with noise, compressible like photographs; lb_picture_fill */
+    LB_VALUES_PICTURES /* smooth with noise, as compressible as photographs; see lb_picture_fill */
 };
 
 /* How a label is chosen. */
@@ -28,9 +28,9 @@ struct lb_values_ask {
     double low, high, mean, std, value;
     int64_t classes;
     enum lb_draw draw;
-    double compressibility;          /* of bytes: fraction of each 4 KiB that is zero */
-    double detail;                   /* of pictures: fraction of noise, 0 to 1 */
-    int64_t height, width, channels; /* of pictures */
+    double compressibility;          /* for bytes: fraction of each 4 KiB that is zero */
+    double detail;                   /* for pictures: fraction of noise, 0 to 1 */
+    int64_t height, width, channels; /* for pictures */
 };
 
 /* Maximum distance of LB_VALUES_NORMAL from the mean, in standard deviations. */

@@ -29,7 +29,7 @@ struct lb_config {
     char *name;               /* name of the file, without folder and extension */
     stki_document *document;  /* with the assignments of --set applied */
     const char **loader_sets; /* assignments for the loader: those of --set, then those added for measuring */
-    int loader_set_count, given_set_count; /* all of them; those of --set */
+    int loader_set_count, given_set_count; /* number of all assignments; number of those of --set */
     bool endless;                          /* loader.num_epochs was not given, so the run does not end with the data */
     bool limit_time_unused;                /* limit_time was given, but limits are not measured */
     bool ramp_left_out;                    /* ramp was given, but is ignored because of cache: cold */

@@ -43,11 +43,11 @@ struct lb_run {
     struct lb_usage usage;   /* while measured */
     struct lb_others others; /* while measured */
     struct lb_memory memory;
-    uint64_t checksum;      /* the consumer's, over the whole repeat */
-    stk_digest_info digest; /* of the batches, over the whole repeat; end_step -1: not requested */
+    uint64_t checksum;      /* the consumer's checksum of the whole repeat */
+    stk_digest_info digest; /* digest of the batches of the whole repeat; end_step -1: not requested */
     /* Counters: the increase while measured, times clamped to the measured span. Other members: values at the end. */
     stk_loader_stats stats;
-    struct lb_steady steady;           /* of the measured span */
+    struct lb_steady steady;           /* whether the rate was steady during the measurement */
     struct lb_residency before, after; /* residency of the data, at the start and after the end of the repeat */
 };
 
@@ -73,9 +73,9 @@ struct lb_facts {
         bool varies; /* shape varies by sample: varying axes are "varying" in `shape` and -1 in `lengths` */
         int ndim;
         int64_t lengths[STK_MAX_DIMS];
-        int64_t sample_bytes; /* in the file; 0: varies */
+        int64_t sample_bytes; /* size of a sample in the file; 0: varies */
     } fields[LB_FIELDS];
-    stki_notes notes; /* of all repeats */
+    stki_notes notes; /* notes of all repeats */
     int file_count;
     struct lb_file { /* state before the first repeat */
         char *path;

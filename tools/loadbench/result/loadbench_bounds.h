@@ -23,7 +23,7 @@ enum lb_bound_kind {
     LB_BOUND_DISK,         /* reading from the device */
     LB_BOUND_DECODE,       /* libjpeg-turbo alone */
     LB_BOUND_INFLATE,      /* libdeflate alone, decompressing each chunk as often as the run did */
-    LB_BOUND_INFLATE_ONCE, /* the same with each chunk decompressed once; only if the run did it more often */
+    LB_BOUND_INFLATE_ONCE, /* the same with each chunk decompressed once; only if the run did so more often */
     LB_BOUND_BUS,          /* pinned copies to the device */
     LB_BOUND_STEP,         /* steps of the consumer */
     LB_BOUND_KINDS
@@ -35,7 +35,7 @@ struct lb_bound {
     double samples_per_s; /* rate that this limit alone allows */
     double share_percent; /* percentage of it that was reached, median of the repeats */
     bool applies;         /* false: irrelevant to this run, such as the disk if data came from memory */
-    double unpacked;      /* of LB_BOUND_INFLATE: mean decompressions per chunk; otherwise 0 */
+    double unpacked;      /* for LB_BOUND_INFLATE: mean decompressions per chunk; otherwise 0 */
     char basis[192];      /* "31.2 GB/s read and written, 72 bytes per sample" */
 };
 

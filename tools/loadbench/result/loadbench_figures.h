@@ -21,7 +21,7 @@ enum lb_figure_group {
     LB_OF_OTHERS,     /* struct lb_others, `others` */
     LB_OF_RESIDENCY,  /* struct lb_residency, `cache_before` and `cache_after` */
     LB_OF_STEADY,     /* struct lb_steady, `steady` */
-    LB_OF_TREND,      /* the same, where it can be judged */
+    LB_OF_TREND,      /* the same, if the trend can be judged */
     LB_OF_RUN_STAGES, /* stk_loader_stats, `stages` */
     LB_OF_RUN_DEVICE, /* stk_loader_stats, `device` */
     /* Of all repeats */
@@ -34,7 +34,7 @@ enum lb_figure_group {
     LB_OF_ONCE,        /* struct lb_once, `limits` */
     LB_OF_DEVICE,      /* struct lb_device_summary, `device` */
     LB_OF_DEVICE_STEP, /* the same, with the device consumer */
-    LB_OF_PLAIN_COPY,  /* the same, where plain copies were measured */
+    LB_OF_PLAIN_COPY,  /* the same, if plain copies were measured */
     LB_OF_UTILIZATION, /* struct lb_bench, `utilization` */
     LB_OF_VERDICT,     /* struct lb_verdict, `verdict` */
     /* What was measured, and on what */

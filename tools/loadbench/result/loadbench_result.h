@@ -28,9 +28,9 @@ struct lb_result {
     struct lb_once once;           /* limits measured once, after all repeats */
     int transfer_count;            /* 0: there is no device, or transfers are not measured */
     struct lb_transfer *transfers; /* measured with the limits, for a loader with a device */
-    stki_histogram waits;          /* of all runs */
-    stki_histogram gaps;           /* of all runs: times from one batch to the next */
-    struct lb_marks **marks;       /* of each run */
+    stki_histogram waits;          /* wait times of all runs */
+    stki_histogram gaps;           /* times from one batch to the next in all runs */
+    struct lb_marks **marks;       /* marks of each run */
     struct lb_run *whole_runs;     /* the runs counted from the open call, used if from_open */
     stki_histogram whole_waits, whole_gaps;
     struct lb_repeat *repeat; /* the current one */
@@ -72,7 +72,7 @@ struct lb_device_summary {
     struct lb_summary copy_bytes_per_s; /* while copies were running */
     struct lb_summary hidden_percent;   /* share of copy and conversion time that overlapped with other work */
     struct lb_summary convert_percent;  /* share of elapsed time spent converting on the device */
-    int64_t step_ns;                    /* of the device consumer */
+    int64_t step_ns;                    /* step of the device consumer */
     struct lb_summary step_percent;     /* share of elapsed time that the device consumer's stream was in a step */
     struct lb_summary pinned_bytes_per_s, pageable_bytes_per_s; /* plain copies of that size */
     struct lb_summary share_of_pinned_percent;
@@ -95,6 +95,6 @@ void lb_print_text(const struct lb_result *result, FILE *to);
 #define LB_NO_LIMIT_TIME "bench.limit_time has no effect with bench.limit: false"
 #define LB_NO_RAMP "bench.ramp is ignored with cache: cold, because data that it reads would no longer be cold"
 
-enum { LB_SCHEMA = 3 }; /* of the JSON; incremented if a key is removed or changes its meaning */
+enum { LB_SCHEMA = 3 }; /* version of the JSON; incremented if a key is removed or changes its meaning */
 
 #endif

@@ -24,12 +24,12 @@ struct lb_shares {
     int64_t workers; /* 0: inline */
     LB_STAGES(LB_STAGE_SHARE)
     double wait_slot, wait_work;
-    double page;      /* of storage: blocked on page faults of mapped files */
+    double page;      /* part of `storage` that was blocked on page faults of mapped files */
     double hand_over; /* the rest of the workers' time: claiming work, sleeping, waking up */
-    double copy;      /* of a device: copies and conversions in its streams */
-    double copy_wait; /* of the copy thread: waiting for a batch */
+    double copy;      /* copies and conversions in the streams of the device */
+    double copy_wait; /* the copy thread waiting for a batch */
     double wait_next;
-    double take;     /* of the consumer: taking and releasing batches, without waiting */
+    double take;     /* the consumer taking and releasing batches, without waiting */
     double ready;    /* mean share of slots that were ready when sampled; < 0: not sampled */
     double unpacked; /* mean decompressions per compressed chunk in an epoch; 0: nothing is compressed */
     bool random;     /* the order is random: chunks are revisited */

@@ -48,10 +48,10 @@ enum lb_figure_when {
 
 struct lb_figure {
     const char *key;   /* keys of measured numbers end in the unit or in _count */
-    const char *label; /* with unit, for tables; NULL: not in tables */
+    const char *label; /* label with unit in tables; NULL: not in tables */
     int group;
     enum lb_figure_type type;
-    size_t offset; /* of the member; not used with `of` */
+    size_t offset; /* offset of the member; not used with `of` */
     enum lb_figure_unit unit;
     enum lb_figure_when when;
     size_t plus;                     /* offset of an int64_t to add; 0: none */

@@ -9,7 +9,7 @@
 enum lb_relation { LB_AT_LEAST, LB_AT_MOST, LB_ABOVE, LB_BELOW, LB_EQUAL };
 
 struct lb_require {
-    const char *text; /* as given; not owned */
+    const char *text; /* the condition as given; not owned */
     char name[LB_SCALAR_NAME];
     enum lb_relation relation;
     double value; /* the given number times the factor of its unit */
