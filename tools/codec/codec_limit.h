@@ -1,5 +1,5 @@
-/* codec_limit.h: measures the decoding libraries in isolation, on the bytes that the loader decodes, held in memory:
- * libjpeg-turbo on the JPEG images of a field, libdeflate on the chunks of an HDF5 data set. */
+/* codec_limit.h: measures the decoding libraries in isolation, on copies in memory of the bytes that the loader
+ * decodes: libjpeg-turbo on the JPEG images of a field, libdeflate on the chunks of an HDF5 data set. */
 #ifndef CODEC_LIMIT_H
 #define CODEC_LIMIT_H
 

@@ -27,7 +27,7 @@ static stk_status take_digest(void *owner, const char *value, stk_error *err)
     return STK_OK;
 }
 
-/* --cache is equivalent to --set bench.cache=…; the last of both wins. */
+/* --cache=… is the same as --set bench.cache=…; the last one given wins. */
 static stk_status take_cache(void *owner, const char *value, stk_error *err)
 {
     static const char *const sets[] = {"bench.cache=as-is", "bench.cache=warm", "bench.cache=cold"};

@@ -220,7 +220,7 @@ void st_prep_show_progress(void *context, const stk_prep_progress *now)
     const bool new_phase = now->phase != show->phase;
     char line[256];
 
-    if (now->phase == STK_PREP_DONE && !show->json) /* the result reports the failure */
+    if (now->phase == STK_PREP_DONE && !show->json) /* the result is printed separately */
         return;
     st_prep_show_figures(show, now, now_ns, &figures);
     if (now_ns < show->due_ns && !(new_phase && !show->log))

@@ -25,7 +25,7 @@ struct st_prep_figures {
 /* "[rows 42%][eta 3m10s][1.2k rows/s][in 12.0GB 120MB/s][out 1.41GB 14.1MB/s][2 bad][bottleneck read]": in order of
  * importance, since terminals cut off the end. */
 void st_prep_live_text(const struct st_prep_figures *f, char *out, int size);
-/* "rows: 42 % (420 of 1000 rows), 1.2k rows/s, …" */
+/* "rows: 42 %, 420 of 1000 rows, 1.2k rows/s, …" */
 void st_prep_log_text(const struct st_prep_figures *f, char *out, int size);
 /* {"event": "progress", …}; a new reference. */
 json_t *st_prep_progress_json(const struct st_prep_figures *f);

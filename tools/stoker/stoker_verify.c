@@ -226,7 +226,7 @@ static stk_status write_sums(const struct st_check *check, stk_error *err)
     return status;
 }
 
-/* Whether anything failed or there was nothing to check. */
+/* Whether anything failed, or nothing could be checked; sets *err. */
 static bool has_failed(const struct st_check *check, stk_error *err)
 {
     bool failed = check->bad.total > 0, read = false, refused = false;

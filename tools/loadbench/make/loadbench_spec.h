@@ -57,15 +57,15 @@ struct lb_made_file {
     int64_t bytes; /* bytes of all rows, uncompressed; approximate if lengths vary */
 };
 
-/* Parses the document into `files` (room for LB_MADE_FILES, zeroed). Errors have their location. Call lb_spec_fini even
- * after a failure. */
+/* Parses the document into `files` (room for LB_MADE_FILES, zeroed). Errors name their place in the document. Call
+ * lb_spec_fini even after a failure. */
 enum { LB_MADE_FILES = 64 };
 stk_status lb_spec_read(stki_document *document, struct lb_made_file *files, int *count, stk_error *err);
 void lb_spec_fini(struct lb_made_file *files, int count);
 
-/* Sets the lengths of row `row`: those of the field, or random ones around them. */
+/* Sets the shape of row `row`: that of the field or, with a spread, random lengths around it. */
 void lb_made_lengths(const struct lb_made_field *field, int64_t row, int64_t *lengths);
-/* Describes the file as --make prints it: "2000 rows of u8 [224, 224, 3]; i64 []". */
+/* Describes the file as --make prints it: "2000 rows of image u8 [224, 224, 3], label i64 []". */
 void lb_made_describe(const struct lb_made_file *file, char *out, int size);
 
 #endif

@@ -26,7 +26,7 @@ static bool is_whole(stk_dtype dtype)
     return dtype >= STK_U8 && dtype <= STK_I64;
 }
 
-/* The type of numbers in a specification is double, which cannot represent every integer above this. */
+/* Numbers in a specification are doubles, which cannot represent every integer above this. */
 #define EXACT 0x1p53
 
 /* Sets the allowed range: that of the dtype, limited to the integers that doubles represent exactly. */

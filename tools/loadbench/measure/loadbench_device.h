@@ -8,7 +8,7 @@
 /* The device consumer. Its stream exists from lb_device_begin to lb_device_end, which is one repeat. */
 stk_status lb_device_begin(struct lb_consumer_state *state, stk_error *err);
 stk_status lb_device_take(struct lb_consumer_state *state, const stk_batch *batch, stk_error *err);
-/* Waits for all queued steps. */
+/* Blocks until all queued steps are done. */
 stk_status lb_device_settle(struct lb_consumer_state *state, stk_error *err);
 void lb_device_end(struct lb_consumer_state *state);
 

@@ -33,7 +33,7 @@ struct lb_result {
     struct lb_marks **marks;       /* marks of each run */
     struct lb_run *whole_runs;     /* the runs counted from the open call, used if from_open */
     stki_histogram whole_waits, whole_gaps;
-    struct lb_repeat *repeat; /* the current one */
+    struct lb_repeat *repeat; /* the current repeat */
     struct lb_log intervals;  /* `failed`: the file is incomplete, but the measurement is not affected */
     struct lb_predictions predictions;
 };
@@ -74,7 +74,7 @@ struct lb_device_summary {
     struct lb_summary convert_percent;  /* share of elapsed time spent converting on the device */
     int64_t step_ns;                    /* step of the device consumer */
     struct lb_summary step_percent;     /* share of elapsed time that the device consumer's stream was in a step */
-    struct lb_summary pinned_bytes_per_s, pageable_bytes_per_s; /* plain copies of that size */
+    struct lb_summary pinned_bytes_per_s, pageable_bytes_per_s; /* rates of plain copies of a batch */
     struct lb_summary share_of_pinned_percent;
 };
 struct lb_device_summary lb_result_device(const struct lb_result *result);

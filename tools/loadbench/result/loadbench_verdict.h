@@ -1,4 +1,4 @@
-/* loadbench_verdict.h: names the stage that limits the rate, in one sentence, and the confidence in that. */
+/* loadbench_verdict.h: states in one sentence which stage limits the rate, and with what confidence. */
 #ifndef LOADBENCH_VERDICT_H
 #define LOADBENCH_VERDICT_H
 
@@ -18,8 +18,8 @@
 #define LB_STAGE_SHARE(name, member, ...) double member;
 #define LB_STAGE_BOTTLENECK(name, ...) LB_BOTTLENECK_##name,
 
-/* Shares of time, 0 to 1: of the workers' time (elapsed times workers; inline: elapsed), of the copy thread's and of
- * the consumer's (elapsed). */
+/* Shares of time, 0 to 1. Shares of the workers are relative to the elapsed time times the number of workers (inline:
+ * to the elapsed time), those of the copy thread and of the consumer to the elapsed time. */
 struct lb_shares {
     int64_t workers; /* 0: inline */
     LB_STAGES(LB_STAGE_SHARE)
@@ -74,7 +74,7 @@ void lb_verdict_agree(const struct lb_shares *each, int count, struct lb_verdict
 /* Lowers the confidence of `out` according to the processor time that other programs used, because stage times are
  * wall-clock times and include time in which other programs ran. */
 void lb_verdict_quiet(const struct lb_quiet *quiet, struct lb_verdict *out);
-/* "other programs used 1.3 of 2 processors", for a run that was not quiet. */
+/* Writes, for example, "other programs used 1.30 of 2 processors". */
 void lb_quiet_text(const struct lb_quiet *quiet, char *out, int size);
 /* With at least this many decompressions per chunk and epoch, chunks were used again after the cache had evicted
  * them. */
