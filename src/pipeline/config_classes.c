@@ -10,7 +10,7 @@ typedef struct classes_options {
     const stki_node *from;
 } classes_options;
 
-static const char *const words[] = {"sorted", NULL}; /* instead of a path */
+static const char *const words[] = {"sorted", NULL}; /* values that are not paths */
 
 static const stki_option rows[] = {
     STKI_NODE(classes_options, from,

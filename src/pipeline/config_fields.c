@@ -166,7 +166,7 @@ stk_status stki_config_fields(stki_loader_config *config, const stki_node *map, 
         return stki_fail_value(err, map, "a map of fields, such as image: {path: images.npy}");
     if (map->count == 0)
         return stki_fail_node(err, map, "found no fields, expected at least one, such as image: {path: images.npy}");
-    *out = stki_zalloc_array(3 * map->count, sizeof **out); /* packed fields have two additional ones */
+    *out = stki_zalloc_array(3 * map->count, sizeof **out); /* a packed field adds two */
     if (!*out)
         return stki_fail_memory(err, 3 * map->count * (int64_t)sizeof **out, "fields");
     for (int i = 0; i < map->count && status == STK_OK; i++) {

@@ -137,7 +137,7 @@ static void put_all(writer *w, const stk_loader_opts *o)
         /* 0 in the C struct means rank 0 if world_size is set; the default, auto, would ask the launcher */
         put(w, "loader.rank", "0");
     if (o->weights)
-        put(w, "loader.weights", "[]"); /* the numbers are set below */
+        put(w, "loader.weights", "[]"); /* copy_lists() sets the numbers */
     for (uint32_t i = 0; i < o->field_count; i++)
         put_field(w, "dataset", o->fields, i);
     put_members(w, stki_config_sections[1], o, "dataset");

@@ -35,7 +35,7 @@ static const char *const fit_words[] = {"best", "apart", NULL};
 
 #define MOST (INT64_C(1) << 40)
 
-static const char *const take_words[] = {"first", "last", "all", NULL}; /* as enum stki_take */
+static const char *const take_words[] = {"first", "last", "all", NULL}; /* same order as enum stki_take */
 static const char *const group_examples[] = {"none", "video", NULL};
 
 static int64_t span_of(const stki_node *window);

@@ -45,8 +45,8 @@ enum stki_stage {
     STKI_STAGE_FINISH
 };
 
-/* One worker (or the caller's thread, inline). Only that thread writes the clocks; the alignment keeps them off the
- * cache lines of the other workers. */
+/* The state of a worker, or of the consumer's thread if it does a worker's work. Only that thread writes the clocks;
+ * the alignment keeps them off the cache lines of the other workers. */
 typedef struct stki_worker {
     _Alignas(128) stki_core *core;
     int number;

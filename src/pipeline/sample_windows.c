@@ -17,7 +17,7 @@ static bool same_window(const stki_window *a, const stki_window *b)
            a->take == b->take && strcmp(a->group_by, b->group_by) == 0;
 }
 
-/* Field `number` of data set `d`. */
+/* Returns field `number` of data set `d`. */
 static const stki_field_config *field_of(const stki_loader_config *config, int d, int number)
 {
     return config->dataset_count > 0 ? &config->datasets[d].fields[number] : &config->fields[number];

@@ -72,7 +72,7 @@ typedef struct stki_field_config {
     const stki_node *node; /* the field's node in the config, for messages; NULL: set through the C API */
     const char **paths;    /* shards; the array is owned by the config */
     int path_count;
-    const stki_node *synthetic; /* instead of paths */
+    const stki_node *synthetic; /* generated data instead of files; NULL: none */
     stki_reader_opts source;    /* how the files are opened; its strings belong to the config */
     bool sample_per_file;
     stk_dtype source_dtype, dtype;

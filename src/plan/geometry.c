@@ -162,7 +162,7 @@ typedef struct rectangle {
     int64_t top, left, height, width;
 } rectangle;
 
-/* The steps applied so far. */
+/* The combined effect of the steps so far. */
 typedef struct frame {
     rectangle part; /* region of the image that is the input of the resize */
     double box[4];  /* input of the resize within the part: left, top, right, bottom */

@@ -81,7 +81,7 @@ static void erased_affine(const stki_field_plan *plan, int64_t c, double *a, dou
     *b = fold->b[at] - *a * erase->before_b[before];
 }
 
-/* The largest value of an integer dtype. */
+/* Returns the largest value of an integer dtype. */
 static double largest_of(stk_dtype dtype)
 {
     const int bits = 8 * (int)stk_dtype_size(dtype);

@@ -41,7 +41,7 @@ void stki_mix_list_tensors(stki_field_plan *plan);
 /* Finds the label fields that are mixed together with images. */
 stk_status stki_mix_link(stki_field_plan *plans, int count, stk_error *err);
 
-/* ---- kinds of dtypes of rows ---- */
+/* ---- kinds of dtypes ---- */
 
 static inline bool stki_is_whole(stk_dtype dtype)
 {

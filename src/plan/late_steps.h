@@ -19,7 +19,7 @@ typedef struct stki_erase {
     int64_t height, width;
     double p, scale[2], ratio[2];
     bool random;     /* fill with normal random numbers instead of a value */
-    int value_count; /* 1, or one per channel */
+    int value_count; /* number of values: 1, or one per channel */
     double value[STKI_LATE_CHANNELS];
     /* the folded arithmetic before the step, per channel; `value` is in the units of its result */
     int before_count;

@@ -15,7 +15,7 @@ enum stki_layout { STKI_LAYOUT_NONE, STKI_LAYOUT_NCHW, STKI_LAYOUT_NHWC, STKI_LA
 typedef struct stki_row_form {
     stk_dtype dtype;
     enum stki_layout layout;
-    int64_t shape[STK_MAX_DIMS], strides[STK_MAX_DIMS], row_bytes; /* as in the plan */
+    int64_t shape[STK_MAX_DIMS], strides[STK_MAX_DIMS], row_bytes; /* as in stki_field_plan */
 } stki_row_form;
 
 /* Which part of an image a row shows, and how its pixels are produced (geometry.h, resample.h, color_rows.h). All zero
@@ -74,7 +74,7 @@ typedef struct stki_field_plan {
     stki_row_tensor tensors[STKI_ROW_TENSORS]; /* set by stki_plan_list_tensors */
     bool varies;                               /* the length of axis 0 varies from batch to batch */
     bool truncates;                            /* longer samples are cut to shape[0] */
-    const char *too_long;                      /* otherwise, advice for the error about longer samples */
+    const char *too_long;                      /* if not `truncates`: advice in the message about longer samples */
     stki_pad pad;                              /* for padded rows */
 
     /* making rows */
