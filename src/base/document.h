@@ -52,7 +52,7 @@ typedef struct stki_node {
     int layer; /* precedence: a node from a source that overrides another source has a larger layer */
 } stki_node;
 
-/* `base_dir` for stki_document_parse that forbids includes. */
+/* Passed as `base_dir` to stki_document_parse, forbids includes. */
 #define STKI_NO_INCLUDE ""
 
 /* `origin` is named in messages. Relative includes start from `base_dir` (NULL: the working directory). */

@@ -21,7 +21,7 @@ typedef struct stki_notes {
 void stki_notes_add(stki_notes *notes, const char *format, ...) STK_PRINTF(2, 3);
 void stki_notes_add_list(stki_notes *notes, const char *format, va_list args) STK_PRINTF(2, 0);
 int stki_notes_count(const stki_notes *notes);
-/* Valid until fini. NULL: `index` is outside [0, count). */
+/* Returns a note, which is valid until fini. NULL: `index` is outside [0, count). */
 const char *stki_notes_get(const stki_notes *notes, int index);
 void stki_notes_fini(stki_notes *notes);
 

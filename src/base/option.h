@@ -258,7 +258,7 @@ json_t *stki_sections_value(const stki_option_table *const *sections, const stki
 /* The section that has a key of that name, "dataset.fields.NAME.source". If there are several, a top-level section
  * takes precedence, then a map of a field, then any other map. NULL: none. */
 const char *stki_sections_hint(const stki_option_table *const *sections, const char *key);
-/* All tables of the sections as new JSON: [{"section": …, "options": [{"name": …, "type": …}, …]}, …]. */
+/* Returns all tables of the sections as new JSON: [{"section": …, "options": [{"name": …, "type": …}, …]}, …]. */
 json_t *stki_sections_json(const stki_option_table *const *sections);
 /* Writes all tables of the sections (terminated by NULL) as text: name, type or words, range, default, help. */
 void stki_sections_help(const stki_option_table *const *sections, FILE *to);

@@ -47,7 +47,7 @@ void stki_print_text(stki_print *print, const char *name, const char *path, cons
 void stki_print_line(stki_print *print, const char *path, int64_t path_bytes, const char *value, bool failure);
 /* Sorts the lines by path. STK_E_MEMORY if any is missing. */
 stk_status stki_print_end(stki_print *print, stk_error *err);
-/* New JSON, {"PATH": VALUE}. NULL: out of memory. */
+/* Returns new JSON, {"PATH": VALUE}. NULL: out of memory. */
 json_t *stki_print_object(const stki_print *print);
 void stki_print_fini(stki_print *print); /* a zeroed struct is allowed */
 

@@ -33,7 +33,7 @@ static inline cudaError_t load_kernel(const void *function)
     return cudaFuncGetAttributes(&attributes, function);
 }
 
-/* kernels_convert.cu's part of stki_cuda_launch. */
+/* The part of stki_cuda_launch in kernels_convert.cu. */
 cudaError_t stki_cuda_launch_convert(cudaStream_t stream, const stki_launch *launch);
 
 static __device__ __forceinline__ stki_spot here()

@@ -40,15 +40,16 @@ stk_status stki_plan_map(const stki_map_plan *map, stki_strided *plan, stki_laun
  *
  * They return false if the case is not the one they handle; a general kernel is used then. */
 
-/* The source is contiguous along a different axis than the destination; that axis is moved before the last one. */
+/* Plans tiles if the source is contiguous along a different axis than the destination; moves that axis before the last
+ * one. */
 bool stki_plan_tiles(stki_strided *plan, stki_launch *out);
-/* A conversion with arithmetic, contiguous on both sides. Sets everything except the table and the levels. `channels`:
- * number of coefficient pairs. */
+/* Plans a conversion with arithmetic that is contiguous on both sides. Sets everything except the table and the levels.
+ * `channels`: number of coefficient pairs. */
 bool stki_plan_runs(const stki_map_plan *map, const stki_strided *plan, int64_t channels, stki_launch *out);
-/* Interleaved bytes to planes. */
+/* Plans the conversion of interleaved bytes to planes. */
 bool stki_plan_pixels(const stki_map_plan *map, const stki_convert *convert, const stki_strided *plan,
                       stki_levels levels, stki_launch *out);
-/* All operands have the same floating-point dtype and are contiguous and aligned to 16 bytes, or scalars. */
+/* Whether all operands have the same floating-point dtype and are contiguous and aligned to 16 bytes, or scalars. */
 bool stki_plan_is_binary_runs(const stki_elementwise_job *job, const stki_strided *plan);
 
 #endif

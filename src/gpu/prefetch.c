@@ -669,8 +669,8 @@ static bool take_head(stki_prefetch *prefetch, int slot, bool marked)
     return there;
 }
 
-/* Without a stream, the calling thread waits for the batch, and the whole wait counts as exposed. After an error of the
- * copy, take_head no longer returns the batch. */
+/* Without a stream, the calling thread waits for the batch, and the whole wait is counted as exposed. After an error of
+ * the copy, take_head no longer returns the batch. */
 static stk_status wait_on_host(stki_prefetch *prefetch, int slot, int64_t deadline, stk_error *err)
 {
     const stki_prefetch_flight *flight = stki_prefetch_newest(&prefetch->slots[slot]);

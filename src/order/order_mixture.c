@@ -104,8 +104,8 @@ static bool keeps_rule(const int64_t *counts, const int64_t *weights, int count,
     return keeps;
 }
 
-/* n / (weight / sum), rounded up for `all_exhausted`. A result within a millionth of an integer counts as that integer,
- * because weights such as 1/3 are truncated decimals. */
+/* n / (weight / sum), rounded up for `all_exhausted`. A result within a millionth of an integer is treated as that
+ * integer, because weights such as 1/3 are truncated decimals. */
 static wide length_for(wide n, wide sum, wide weight, enum stki_mixture_stop stop)
 {
     wide whole = n * sum / weight, part = n * sum % weight * 1000000;

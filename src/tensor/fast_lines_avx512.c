@@ -66,7 +66,7 @@ INLINE __m256i bf16(__m512 x)
     return _mm512_cvtepi32_epi16(vi_round_bf16(x));
 }
 
-/* Truncated and saturated to [low, high], both exact in f32; NaN becomes 0. */
+/* Truncates and saturates to [low, high], which are both exact in f32; NaN becomes 0. */
 INLINE __m512i clamped(__m512 x, float low, float high)
 {
     x = _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, x, _CMP_ORD_Q), x);

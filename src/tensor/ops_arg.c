@@ -38,7 +38,7 @@ static void init_arg(struct arg *a, stk_dtype dtype, bool largest)
     stki_cast_init(&a->store, dtype, a->compute, false);
 }
 
-/* At most BLOCK elements, contiguous and in the compute dtype. */
+/* Returns at most BLOCK elements, contiguous and in the compute dtype. */
 static const void *fetch(struct arg *a, const char *x, int64_t step, int64_t n)
 {
     if (a->plain && step == a->size)

@@ -108,7 +108,7 @@ static void add_run(struct sum *s, int64_t cell, double x)
     s->sum[cell] = sum;
 }
 
-/* `n` elements in the wide form, at most BLOCK. */
+/* Returns `n` elements, at most BLOCK, in the wide form. */
 static const void *load_block(struct sum *s, const char *x, int64_t step, int64_t n)
 {
     if (s->cast_count == 2) {

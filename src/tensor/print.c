@@ -245,7 +245,7 @@ static void fit_column(stki_column *column, stk_dtype dtype, const void *element
     }
 }
 
-/* `out` has 2 * STKI_NUMBER_SIZE bytes. Returns the length. */
+/* Writes one element to `out`, which has 2 * STKI_NUMBER_SIZE bytes, and returns the length. */
 static int write_column(const stki_column *column, const void *element, bool alone, char *out)
 {
     switch (stki_dtype_category(column->dtype)) {

@@ -17,8 +17,8 @@ typedef struct stki_stage {
 
 /* After a failure, stki_stage_end need not be called. */
 stk_status stki_stage_begin(stki_stage *stage, const stk_tensor *tensor, stk_error *err);
-/* For a tensor whose elements are all written before the commit: the old contents are copied only if there are gaps
- * between elements. */
+/* Like stki_stage_begin, for a tensor whose elements are all written before the commit: the old contents are copied
+ * only if there are gaps between elements. */
 stk_status stki_stage_begin_write(stki_stage *stage, const stk_tensor *tensor, stk_error *err);
 /* Copies the bytes to the device; no-op for host memory. The caller must still call stki_stage_end, even after a
  * failure. */

@@ -244,8 +244,8 @@ static stk_status download(const transfer *t, stk_device *device, stk_error *err
 
 /* ---- between devices ---- */
 
-/* Devices of the same kind can access each other's memory. Streams of different devices are not ordered, so this waits
- * for the source's stream. */
+/* Devices of the same kind can access each other's memory. Streams of different devices are not ordered, so this
+ * function waits for the source's stream. */
 static stk_status across(const transfer *t, stk_device *to, stk_device *from, stk_error *err)
 {
     stk_tensor block = {0};
