@@ -68,7 +68,7 @@ static void drop_stamp(void *job)
     release(((stamp *)job)->event);
 }
 
-/* Has no effect if the event has been recorded again since. */
+/* Has no effect if the event has been recorded again in the meantime. */
 static stk_status run_stamp(void *job, stk_error *err)
 {
     host_event *event = ((stamp *)job)->event;

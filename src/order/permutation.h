@@ -62,7 +62,7 @@ void stki_permutations_map(const stki_permutations *set, const uint8_t *which, u
 #define STKI_MIX_FACTOR_0 UINT32_C(0xd2b74407) /* odd, with well-distributed bits */
 #define STKI_MIX_FACTOR_1 UINT32_C(0xcaf649a9)
 
-/* The end of a pass. Branch-free, because the outcome of `value >= n` is unpredictable. */
+/* Ends a pass. Branch-free, because the outcome of `value >= n` is unpredictable. */
 static inline int stki_permutation_settle(uint64_t n, uint64_t *restrict values, int32_t *restrict place, int count,
                                           uint64_t *restrict out)
 {

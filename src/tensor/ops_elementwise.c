@@ -50,7 +50,7 @@ struct run {
     _Alignas(64) char final[ROW_BLOCK * MAX_SIZE]; /* a row in the output's dtype */
 };
 
-/* A row of an input in the form that the loops expect: contiguous, or one element for all. */
+/* A row of an input in the form that the loops expect: contiguous elements, or a single one that is used for all. */
 struct row {
     const char *at;
     bool one;
@@ -225,7 +225,7 @@ static stki_tile adjacent(void *data, int64_t size, int64_t columns)
     return (stki_tile){data, columns * size, size};
 }
 
-/* A tile of an input in the compute dtype, row by row without gaps. */
+/* Loads a tile of an input in the compute dtype, row by row without gaps. */
 static const char *load_tile(struct run *run, int k, char *at, int64_t rows, int64_t columns)
 {
     const struct side *in = &run->in[k];

@@ -26,7 +26,7 @@ struct call {
     int64_t classes;
     int ndim; /* ndim and shape: the logits' shape without the class axis, one element per sample */
     int64_t shape[STK_MAX_DIMS];
-    /* set before it runs */
+    /* set before the samples are processed */
     stki_scores scores;
     stki_cast index, probability, weight, store;
     int64_t probability_step, weight_step;

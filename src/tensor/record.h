@@ -24,7 +24,8 @@ struct stki_record {
     stki_holder *holders;
 };
 
-/* Record the beginning and end of a storage. No effect unless recording is on; a record that cannot be allocated is counted as lost. */
+/* Record the beginning and end of a storage. No effect unless recording is on; a record that cannot be allocated is
+ * counted as lost. */
 void stki_record_storage(stk_storage *storage, bool outside);
 void stki_record_storage_end(stk_storage *storage);
 /* Called when tensors are created and released. `tensor` becomes a holder with a new number. */
