@@ -8,14 +8,14 @@
 #include "counter.h"
 #include <stdbool.h>
 
-/* Starts zeroed; any thread may use it. */
+/* Initialize with zeros. Any thread may use it. */
 typedef struct stki_residency {
-    stki_counter warm_until_ns; /* no checks until then; 0: the last check led to advice, or there was none */
-    stki_counter cold_until_ns; /* advice is given for all samples until then */
+    stki_counter warm_until_ns; /* no checks before this time; 0: the last check led to advice, or there was none */
+    stki_counter cold_until_ns; /* advice is given for all samples until this time */
 } stki_residency;
 
-/* Times of stki_now_ns or stki_coarse_ns. During STKI_COLD_FOR_NS every batch is checked, and each missing sample
- * restarts it, so it can be short. */
+/* The unit is that of stki_now_ns and stki_coarse_ns. During STKI_COLD_FOR_NS, every batch is checked and each missing
+ * sample restarts the period, so it can be short. */
 #define STKI_WARM_FOR_NS INT64_C(2000000)
 #define STKI_COLD_FOR_NS INT64_C(100000000)
 

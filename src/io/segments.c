@@ -13,7 +13,7 @@ struct segments {
     stki_reader_ops ops;
     stki_reader *inner;
     stki_segments_opts opts;
-    int64_t *first; /* number of the first segment of each inner sample, and the total */
+    int64_t *first; /* number of the first segment of each inner sample, followed by the total number */
 };
 
 static const struct segments *segments_of(const stki_reader *base)

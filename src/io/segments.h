@@ -8,8 +8,8 @@
 typedef struct stki_segments_opts {
     int64_t length;   /* rows per window; 0: samples are single rows, without the axis */
     int64_t dilation; /* distance between the rows of a window */
-    int64_t step;     /* rows from one window to the next */
-    int64_t missing;  /* number of failing samples that replace one of unknown shape; at least 1 */
+    int64_t step;     /* number of rows from one window to the next */
+    int64_t missing;  /* number of failing samples that replace an inner sample of unknown shape; at least 1 */
 } stki_segments_opts;
 
 /* Takes ownership of `inner` (even on failure), whose samples must be row-major. A sample whose axes after the first

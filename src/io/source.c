@@ -44,7 +44,7 @@ bool stki_source_equal(const stki_source *a, const stki_source *b)
 {
     if (!a || !b)
         return a == b;
-    for (int i = 0; i < a->count; i++) /* all maps are read by the same groups */
+    for (int i = 0; i < a->count; i++) /* the same groups read all maps */
         if (!a->groups[i]->refuses && !stki_options_equal(a->parts[i].table, a->parts[i].values, b->parts[i].values))
             return false;
     return true;
@@ -54,8 +54,8 @@ bool stki_source_equal(const stki_source *a, const stki_source *b)
 
 /* The format or member whose options are being checked. */
 typedef struct question {
-    const stki_container *container; /* NULL: samples that are not from a file */
-    const stki_member *member;       /* NULL: any of the format's */
+    const stki_container *container; /* NULL: the samples do not come from a file */
+    const stki_member *member;       /* NULL: any member of the format */
     const stki_source_group *const *groups, *withheld;
     const char *what; /* "npy" */
 } question;

@@ -1,11 +1,11 @@
-/* source_common.h: options in `source` shared by several formats. */
+/* source_common.h: options in `source` that several formats share. */
 #ifndef STKI_SOURCE_COMMON_H
 #define STKI_SOURCE_COMMON_H
 
 #include "reader.h"
 #include "source.h"
 
-/* dtype: stki_reader_opts.alias_dtype; header_limit; memory_limit; verify: stki_reader_opts.verify. */
+/* The options dtype (stki_reader_opts.alias_dtype), header_limit, memory_limit and verify (stki_reader_opts.verify). */
 extern const stki_source_group stki_dtype_source, stki_header_source, stki_memory_source, stki_verify_source;
 
 typedef struct stki_dtype_options {

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#define XXH_STATIC_LINKING_ONLY /* for a state on the stack */
+#define XXH_STATIC_LINKING_ONLY /* needed for a state on the stack */
 #include <xxhash.h>
 
 enum { HEADER = 40, ENTRY = 24, SUMMED_FROM = 40 };
@@ -62,7 +62,7 @@ static void STK_PRINTF(2, 3) put(char how[STKI_SUMS_HOW], const char *format, ..
 }
 
 /* Adds the options of formats that may change samples. Options implemented above the formats are not included here,
- * because those that change records are members of opts. */
+ * because those that change records are members of stki_reader_opts. */
 static void put_options(char how[STKI_SUMS_HOW], const stki_source *source)
 {
     stki_print print = {0};
@@ -72,7 +72,7 @@ static void put_options(char how[STKI_SUMS_HOW], const stki_source *source)
         first++;
     stki_print_parts(&print, source->parts + first, source->count - first, source->map, "source");
     if (stki_print_end(&print, NULL) != STK_OK)
-        put(how, "; ?"); /* matches no description */
+        put(how, "; ?"); /* a description that matches no other */
     for (int i = 0; i < print.count; i++)
         put(how, "; %s=%s", print.lines[i].path, print.lines[i].value);
     stki_print_fini(&print);
@@ -111,7 +111,7 @@ static stk_status fail(const char *path, stk_status status, int64_t offset, cons
     return stki_fail_at(err, status, (stki_place){path, -1, offset, found, expected}, "%s", what);
 }
 
-/* Reads the entry at *at and advances *at. False: the entry extends beyond the end. */
+/* Reads the entry at *at and advances *at. Returns false if the entry extends beyond the end. */
 static bool next_entry(const char *bytes, int64_t count, int64_t *at, struct entry *out)
 {
     int64_t end;
@@ -175,7 +175,7 @@ stk_status stki_sums_validate(const void *data, int64_t count, const char *path,
 
 /* ---- reading ---- */
 
-/* Returns the path FILE.sums, to be freed with stki_free; NULL: out of memory. */
+/* Returns the path FILE.sums, which the caller frees with stki_free; NULL: out of memory. */
 static char *sums_path(const char *data_path)
 {
     const char *slash = strrchr(data_path, '/'), *base = slash ? slash + 1 : data_path;
@@ -286,7 +286,7 @@ stk_status stki_sums_find(const stki_sums *sums, const char *member, const char 
     struct entry entry, found = {.name = NULL};
 
     for (uint64_t i = 0; i < members && next_entry(sums->bytes, sums->file->size, &at, &entry); i++)
-        if (is_text(entry.name, entry.name_bytes, member)) /* of two with the same name, the last one wins */
+        if (is_text(entry.name, entry.name_bytes, member)) /* of several entries with this name, the last one wins */
             found = entry;
     if (!found.name)
         return fail(path, STK_E_NOT_FOUND, -1, NULL, member, "the file has no checksums of this member", err);

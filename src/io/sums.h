@@ -1,6 +1,6 @@
-/* sums.h: checksums of records in a file next to the data, FILE.sums: the XXH3-64 of each record's values as bytes in C
- * order, little-endian (packed.h). `stoker verify --write-sums` writes them; `source: {sums: true}` checks every record
- * that is read. The format, little-endian:
+/* sums.h: checksums of records in a file next to the data, FILE.sums: the XXH3-64 of each record's values as
+ * little-endian bytes in C order (packed.h). `stoker verify --write-sums` writes them; `source: {sums: true}` checks
+ * every record that is read. The format is little-endian:
  *
  *     0    8   89 53 54 4B 53 55 4D 0A ("\x89STKSUM\n")
  *     8    4   version, 1
@@ -16,8 +16,7 @@
  *                      the name, then `how` it was read: uint8 [28, 28] or uint8 varying; source.key="title"
  *     ...      the sums, 8 bytes each
  *
- * Thread-safe after open.
- */
+ * Thread-safe after open. */
 #ifndef STKI_SUMS_H
 #define STKI_SUMS_H
 
@@ -28,22 +27,22 @@ typedef struct stki_sums stki_sums;
 enum { STKI_SUMS_HOW = 2048 };
 
 bool stki_sums_exist(const char *data_path);
-/* The checksum of a tensor's values. */
+/* Returns the checksum of a tensor's values. */
 uint64_t stki_sums_of(const stk_tensor *tensor);
-/* Describes how a reader's records are read: dtype, shape and the options that change values. Checksums are only valid
- * for one description. */
+/* Describes how a reader's records are read: dtype, shape and the options that change values. Checksums are valid only
+ * for the same description. */
 void stki_sums_how(const stki_reader *reader, const stki_reader_opts *opts, char how[STKI_SUMS_HOW]);
 
-/* Opens FILE.sums. STK_E_NOT_FOUND: it does not exist. STK_E_MISMATCH: made for a FILE of another size. STK_E_CORRUPT,
- * STK_E_TRUNCATED, STK_E_UNSUPPORTED: not a checksum file, or damaged. */
+/* Opens FILE.sums. STK_E_NOT_FOUND: it does not exist. STK_E_MISMATCH: it was written for a FILE of another size.
+ * STK_E_CORRUPT, STK_E_TRUNCATED, STK_E_UNSUPPORTED: it is damaged or not a supported checksum file. */
 stk_status stki_sums_open(const char *data_path, stki_sums **out, stk_error *err);
 void stki_sums_close(stki_sums *sums); /* NULL is allowed */
-/* Finds the member's checksums. STK_E_NOT_FOUND: none for this member. STK_E_MISMATCH: they are for records that were
- * read with other options, or for another number of records. */
+/* Finds the member's checksums. STK_E_NOT_FOUND: there are none for this member. STK_E_MISMATCH: they are for records
+ * that were read with other options, or for another number of records. */
 stk_status stki_sums_find(const stki_sums *sums, const char *member, const char *how, int64_t count, int64_t *first,
                           stk_error *err);
-/* STK_E_CORRUPT: the checksum is wrong; the message has the record of `path`, and the found and the expected checksum.
- */
+/* Compares the checksum of record `index` with the stored one. STK_E_CORRUPT: it is wrong; the error contains `path`,
+ * the record, and the found and the expected checksum. */
 stk_status stki_sums_check(const stki_sums *sums, int64_t first, int64_t index, uint64_t sum, const char *path,
                            stk_error *err);
 

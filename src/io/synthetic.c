@@ -1,8 +1,8 @@
-/* synthetic.c: generated samples, for tests and for measuring everything except reading.
+/* synthetic.c: generates samples for tests, and for measuring everything except reading.
  *
  * The bytes of sample i are a stream of 64-bit words, word w = mix(key(seed, i) + (w + 1) * GOLDEN), little-endian (mix
- * is the finalizer of splitmix64). A mask makes each element a finite value: integers keep all bits, bool keeps the
- * lowest, floats and the parts of complex numbers keep their mantissa and get the exponent of 1, which makes them
+ * is the finalizer of splitmix64). A mask makes each element a finite value: integers keep all bits, and bool keeps the
+ * lowest bit; floats and the parts of complex numbers keep their mantissa and get the exponent of 1, which makes them
  * uniform on [1, 2). Elements do not straddle words, except complex128, whose two halves are separate elements. */
 #include "allocate.h"
 #include "checked.h"
@@ -21,7 +21,7 @@ struct synthetic {
     stki_synthetic_opts opts;
     char *held;
     int64_t held_bytes, distinct;
-    stk_tensor sample; /* a sample without its address */
+    stk_tensor sample; /* describes every sample, except for its address */
 };
 
 static uint64_t mix(uint64_t x)
@@ -216,7 +216,7 @@ static stk_status check(const stki_synthetic_opts *o, int64_t *max_bytes, stk_er
     return STK_OK;
 }
 
-/* Access mode MEMORY: allocates and fills the samples, each with room for the largest. */
+/* For STKI_SYNTHETIC_MEMORY: allocates and fills the samples, each in a block that has the size of the largest one. */
 static stk_status hold(struct synthetic *s, stk_error *err)
 {
     int64_t each = s->base.max_bytes, most = each ? HELD_BYTES / each : s->opts.count;

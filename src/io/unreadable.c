@@ -1,4 +1,5 @@
-/* unreadable.c: a reader for a single-sample text file that could not be opened; every read returns the same error. */
+/* unreadable.c: the reader of a text file with a single sample that could not be opened; every read returns the same
+ * error. */
 #include "allocate.h"
 #include "error.h"
 #include "files.h"

@@ -54,7 +54,7 @@ void stki_windows_destroy(stki_windows *w)
     stki_free(w);
 }
 
-/* The last group that starts at or before `value`; -1: none. */
+/* Returns the last group that starts at or before `value`; -1: there is none. */
 static int64_t group_of(const int64_t *begins, int64_t count, int64_t value)
 {
     return stki_bisect(begins, -1, count - 1, value);

@@ -1,4 +1,4 @@
-/* writer.c: see writer.h. Checks the order of calls, names and row counts, and writes whole tensors in pieces. */
+/* writer.c: see writer.h. Checks the order of calls, names and row counts, and writes whole tensors in chunks. */
 #include "writer.h"
 #include "allocate.h"
 #include "checked.h"
@@ -21,7 +21,7 @@ static uint64_t hash_of(const char *name)
     return hash;
 }
 
-/* The name's slot, or the free slot for it. The table is never full. */
+/* Returns the name's slot, or the free slot in which it belongs. The table is never full. */
 static char **place_of(char **names, int64_t room, const char *name)
 {
     uint64_t at = hash_of(name) % (uint64_t)room;
@@ -80,8 +80,8 @@ static void free_names(stki_writer *w)
 
 /* ---- the calls ---- */
 
-/* Stores the first failure, so that commit fails. This includes calls rejected before anything was written, because the
- * data would be missing in the file. */
+/* Stores the first failure, so that commit fails. This includes calls that were rejected before anything was written,
+ * because their data would be missing from the file. */
 static stk_status note(stki_writer *w, stk_status status)
 {
     if (status != STK_OK && !w->failed)
@@ -98,7 +98,7 @@ static stk_status check_turn(stki_writer *w, bool writing, stk_error *err)
     return stki_fail(err, STK_E_BAD_ARG, writing ? "no array has been started" : "an array is not complete");
 }
 
-/* The sizes of a row are checked by stki_row_major. */
+/* The shape of a row is checked later by stki_row_major. */
 static stk_status check_begin(const char *name, int row_ndim, const int64_t *row_shape, int64_t rows, stk_error *err)
 {
     stk_status status = stki_check_given(name, "name", err);
@@ -252,7 +252,7 @@ static stk_status add_in_pieces(stki_writer *w, const stk_tensor *t, int64_t tot
     return status;
 }
 
-/* Contiguous rows in native byte order are written directly; bool is copied, which makes every byte 0 or 1. */
+/* Contiguous rows in native byte order are written directly; bool is copied, which normalizes every byte to 0 or 1. */
 static stk_status add_rows(stki_writer *w, const stk_tensor *t, int64_t total, stk_error *err)
 {
     stk_status status = total > 0 && w->row_bytes > 0 ? stki_check_given(t->data, "tensor.data", err) : STK_OK;

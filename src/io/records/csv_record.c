@@ -20,7 +20,7 @@ static enum stki_csv_result broken(const reading *r, const char *at, const char 
     return STKI_CSV_BROKEN;
 }
 
-/* Consumes the delimiter or line end after a cell. A line end is LF or CR LF; a single CR is an error. */
+/* Consumes the delimiter or line end after a cell. A line end is LF or CR LF; a CR without LF is an error. */
 static enum stki_csv_result cell_end(reading *r, bool *line_end)
 {
     *line_end = true;
@@ -45,7 +45,7 @@ static enum stki_csv_result cell_end(reading *r, bool *line_end)
     return STKI_CSV_RECORD_READ;
 }
 
-/* Reads a quoted cell from the byte after the opening quote. */
+/* Reads a quoted cell, starting at the byte after the opening quote. */
 static enum stki_csv_result read_quoted(reading *r, stki_csv_cell *cell)
 {
     const char *opening = r->at - 1;
@@ -180,7 +180,8 @@ static const char *skip_digits(const char *at, const char *end)
     return at;
 }
 
-/* Digits with an optional decimal point and exponent. strtod alone would also accept hexadecimal numbers. */
+/* Whether the text consists of digits with an optional decimal point and exponent. strtod would also accept hexadecimal
+ * numbers. */
 static bool is_decimal(const char *at, const char *end)
 {
     const char *point = skip_digits(at, end), *stop = point;
@@ -203,7 +204,7 @@ static bool is_decimal(const char *at, const char *end)
     return stop == end;
 }
 
-/* Independent of the program's locale, in which the decimal point may be a comma. */
+/* Does not depend on the program's locale, in which the decimal point may be a comma. */
 double stki_decimal(const char *text)
 {
     locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);

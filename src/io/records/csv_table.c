@@ -1,5 +1,6 @@
-/* csv_table.c: scans the records of a table, and parses its options; see csv.h. A mapped file is scanned in place;
- * others are read piece by piece, each after the unconsumed rest of the previous one. */
+/* csv_table.c: scans the records of a table, and parses its options; see csv.h. A mapped file is scanned in place.
+ * Other files are read chunk by chunk into a buffer, where each chunk follows the unconsumed rest of the previous
+ * one. */
 #include "allocate.h"
 #include "csv.h"
 #include "error.h"
@@ -17,7 +18,7 @@ enum { PIECE = 1 << 20, NAME_MOST = 255 };
 typedef struct scan {
     const stki_csv *csv;
     const char *data;
-    char *buffer;             /* used if the file is not mapped; contains `data` */
+    char *buffer;             /* used if the file is not mapped; `data` points to it */
     int64_t room, from, have; /* from: file offset of `data`; have: its size */
     int64_t next;             /* offset of the next record in data */
     int64_t line, next_line;  /* line numbers of the current and the next record, from 1 */
@@ -47,7 +48,7 @@ static bool is_last(const scan *s)
     return s->from + s->have == s->csv->file->size;
 }
 
-/* Moves the rest of the piece to the front and reads more after it. */
+/* Moves the unconsumed rest to the front of the buffer and reads more data after it. */
 static stk_status read_more(scan *s, stk_error *err)
 {
     const int64_t rest = s->have - s->next;
@@ -105,7 +106,7 @@ static bool is_empty_line(const char *at, int64_t bytes)
     return bytes > 0 && (*at == '\n' || (bytes == 2 && *at == '\r'));
 }
 
-/* Reads the next non-empty record. *count: its number of cells; 0: end of the file. */
+/* Reads the next record that is not an empty line. *count: its number of cells; 0: the end of the file. */
 static stk_status scan_next(scan *s, const stki_csv_want *want, int *count, stk_error *err)
 {
     for (;;) {
@@ -239,7 +240,7 @@ static stk_status take_name(stki_csv *csv, int column, const stki_csv_cell *cell
         return fail_header(csv, column, STKI_TEXT("%" PRId64 " bytes", bytes), "a name of at most 255 bytes", err);
     if (!csv->header)
         name = stki_format("%d", column);
-    else if (bytes == 0) /* pandas' name for an unnamed column; its to_csv does not name the index column */
+    else if (bytes == 0) /* pandas' name for an unnamed column, such as the index column of its to_csv */
         name = stki_format("Unnamed: %d", column);
     else
         name = stki_zalloc(bytes + 1);
@@ -255,7 +256,7 @@ static stk_status take_name(stki_csv *csv, int column, const stki_csv_cell *cell
     return STK_OK;
 }
 
-/* A single column whose name has another usual delimiter. */
+/* Warns about a single column whose name contains another common delimiter. */
 static void warn_of_delimiter(stki_csv *csv)
 {
     const char *name = csv->columns[0].name, *other = strpbrk(name, ";\t|,");
@@ -308,7 +309,7 @@ static bool is_all_digits(const stki_csv_cell *cell)
     return true;
 }
 
-/* Integers beyond 64 bits are strings, because a double would lose digits. */
+/* Integers of more than 64 bits are treated as text, because a double would lose digits. */
 static enum stki_csv_kind kind_of(const stki_csv_cell *cell)
 {
     int64_t whole;
@@ -336,7 +337,7 @@ static void look_at(const stki_csv_missing *missing, stki_csv_column *column, co
     }
 }
 
-/* Columns of integers with missing cells become f64, with NaN, unless an integer replaces missing cells. */
+/* Integer columns with missing cells become f64, with NaN for missing cells, unless an integer replaces them. */
 static void end_columns(stki_csv *csv)
 {
     for (int i = 0; i < csv->column_count; i++) {
@@ -408,7 +409,7 @@ bool stki_csv_is_missing(const stki_csv_missing *missing, const stki_csv_cell *c
     const char *at = cell->at;
 
     if (cell->quotes > 0 || (!missing->words && cell->length > 0 && *at >= '2' && *at <= '9'))
-        return false; /* shortcut for most numbers */
+        return false; /* a shortcut for most numbers */
     for (int i = 0; i < count; i++) {
         const char *word = missing->words ? missing->words->items[i]->text : usual[i];
         const size_t length = strlen(word);
@@ -426,7 +427,7 @@ typedef struct csv_options {
     int files;
     bool header;
     const stki_node *columns, *missing, *missing_words;
-    stki_csv_missing rule; /* parsed from the two options above */
+    stki_csv_missing rule; /* parsed from `missing` and `missing_words` */
 } csv_options;
 
 static const char *const files_words[] = {"none", "images", "arrays", "bytes",
@@ -494,7 +495,7 @@ enum stki_listed stki_csv_listed(const stki_reader_opts *opts)
     return (enum stki_listed)csv.files;
 }
 
-/* Determines the delimiter from the option, or otherwise from the file's extension. */
+/* Determines the delimiter from the option or, if it is not set, from the file's extension. */
 static char delimiter_of(const char *path, const stki_reader_opts *opts)
 {
     const size_t length = strlen(path);

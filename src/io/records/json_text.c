@@ -8,7 +8,7 @@
 typedef struct parser {
     const unsigned char *begin, *at, *end;
     int depth;
-    const char *what; /* the error, which is at position `at` */
+    const char *what; /* description of the error, which is at position `at` */
 } parser;
 
 static bool fail(parser *p, const char *what)
@@ -55,7 +55,8 @@ static int utf8_bytes(uint32_t code)
     return code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
 }
 
-/* Decodes \uXXXX or a surrogate pair of them; *used: bytes after the u. -1: invalid. */
+/* Decodes \uXXXX or a surrogate pair of such escapes, and sets *used to the number of bytes after the u. Returns -1 if
+ * it is invalid. */
 static int32_t escaped_code(const unsigned char *at, const unsigned char *end, int *used)
 {
     const int32_t first = hex4(at, end);
@@ -225,7 +226,7 @@ static bool parse_word(parser *p, const char *word)
 
 static bool parse_value(parser *p);
 
-/* Parses what follows a value in an object or list: *more is false at its end. */
+/* Parses what follows a value in an object or list. Sets *more to false at the end of the object or list. */
 static bool parse_comma(parser *p, char close, bool *more, const char *what)
 {
     skip_space(p);
@@ -354,7 +355,7 @@ static enum stki_json_found found_of(unsigned char first)
                                                                           : STKI_JSON_NUMBER;
 }
 
-/* Returns the rest of the dotted key if it starts with `span` and a dot; otherwise NULL. */
+/* Returns the rest of the dotted key if it starts with `span` and a dot; otherwise returns NULL. */
 static const char *rest_of(const stki_json_span *span, const char *key)
 {
     for (const char *dot = strchr(key, '.'); dot; dot = strchr(dot + 1, '.'))
@@ -363,15 +364,15 @@ static const char *rest_of(const stki_json_span *span, const char *key)
     return NULL;
 }
 
-/* The keys that are searched in one object: what is left of each; NULL: it cannot be in this object. */
+/* The search in one object: the remaining part of each key; NULL: the key cannot be in this object. */
 typedef struct search {
     stki_json_want *wants;
     int count;
     const char *keys[STKI_JSON_WANTS];
 } search;
 
-/* Compares the name of a member with all keys. *here: bit k: it is key k. Returns whether its value, if that is an
- * object, can have some of the keys: those of *inside. */
+/* Compares the name of a member with all keys. Sets bit k of *here if it is key k. Returns whether its value, if that
+ * is an object, may contain some of the keys, which are then stored in *inside. */
 static bool match(const search *s, const stki_json_span *name, bool object, uint32_t *here, search *inside)
 {
     bool any = false;
@@ -444,7 +445,7 @@ static bool parse_members(parser *p, const search *s)
             if (!good)
                 return false;
             for (end = p->at; here && (end[-1] == ' ' || end[-1] == '\t' || end[-1] == '\r' || end[-1] == '\n');)
-                end--; /* the space that was skipped after it */
+                end--; /* exclude the space that was skipped after the value */
             value = (stki_json_span){(const char *)begin, end - begin, 0};
             take_value(s, here, found_of(first), &value, kind_of(first));
         }
@@ -497,7 +498,7 @@ static void take_whole(const unsigned char *at, const unsigned char *end, stki_j
     out->value = 0;
     for (at += minus; at < end && fits; at++) {
         if (*at < '0' || *at > '9')
-            return; /* not an integer: decimal point or exponent */
+            return; /* not an integer, because it has a decimal point or exponent */
         fits = stki_mul(out->value, 10, &out->value) &&
                stki_add(out->value, minus ? '0' - (int64_t)*at : (int64_t)*at - '0', &out->value);
     }

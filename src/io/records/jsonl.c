@@ -1,7 +1,7 @@
-/* jsonl.c: determines the type of a key's values in JSON Lines files; see text.h. Strings are found when their line is
- * read. For numbers and lists of numbers, all lines are scanned at open: integers are i64, others f64, and lists of
- * equal length become rows. A null among numbers is NaN, and makes them f64. One scan serves all fields that read the
- * same file; errors are kept and returned when their field is opened. */
+/* jsonl.c: determines the type of a key's values in JSON Lines files; see text.h. Strings are located only when their
+ * line is read. For numbers and lists of numbers, all lines are scanned at open: integers become i64, other numbers
+ * f64, and lists of equal length become rows. A null among numbers becomes NaN, which makes all of them f64. One scan
+ * serves all fields that read the same file; errors are stored and returned when their field is opened. */
 #include "allocate.h"
 #include "error.h"
 #include "npy_header.h"
@@ -54,7 +54,7 @@ static bool is_null(enum stki_json_found found, const stki_json_problem *problem
     return found == STKI_JSON_OTHER && strcmp(problem->what, "null") == 0;
 }
 
-/* Reads the next number of a value. False: it is not a number, or it is out of range (see *number). */
+/* Reads the next number of a value. Returns false if it is not a number or is out of range (see *number). */
 static bool next_number(const stki_jsonl_column *column, const char **at, const char *end, stki_json_number *number)
 {
     *number = (stki_json_number){0};
@@ -96,7 +96,7 @@ stk_status stki_jsonl_find(const stki_text_file *text, int64_t index, int64_t at
     return check_found(text, &text->column, index, at, line, bytes, &want, err);
 }
 
-/* As stki_jsonl_numbers, for any column. *whole: whether all are integers. */
+/* Like stki_jsonl_numbers, for any column. Sets *whole to whether all numbers are integers. */
 static stk_status numbers(const stki_text_file *text, const stki_jsonl_column *column, stk_dtype dtype, int64_t index,
                           int64_t at, const stki_json_span *value, void *to, int64_t *count, bool *whole,
                           stk_error *err)
@@ -138,7 +138,7 @@ stk_status stki_jsonl_numbers(const stki_text_file *text, stk_dtype dtype, int64
 
 /* ---- all lines ---- */
 
-/* Returns a line that is in the mapping, or has been read into *block. */
+/* Returns a line, either in the mapping or after reading it into *block. */
 static stk_status read_line(const stki_text_file *text, int64_t index, char **block, int64_t *room, const char **line,
                             int64_t *at, int64_t *bytes, stk_error *err)
 {
@@ -161,7 +161,7 @@ static stk_status read_line(const stki_text_file *text, int64_t index, char **bl
     return stki_file_read(text->file, *at, *block, *bytes, err);
 }
 
-/* Merges the type and length of the value in line `index`. */
+/* Updates the column's dtype and length for the value in line `index`. */
 static stk_status take_facts(const stki_text_file *text, stki_jsonl_column *column, int64_t index, int64_t at,
                              const char *line, int64_t bytes, const stki_json_want *want, stk_error *err)
 {
@@ -180,7 +180,7 @@ static stk_status take_facts(const stki_text_file *text, stki_jsonl_column *colu
     return STK_OK;
 }
 
-/* Keeps the error of a column. Without memory for it, the error itself is returned. */
+/* Stores the error of a column. Fails only if out of memory. */
 static stk_status keep(stki_jsonl_column *column, const stk_error *cause, stk_error *err)
 {
     column->error = stki_zalloc(sizeof *column->error);
@@ -241,7 +241,7 @@ static stk_status look_at_first(const stki_text_file *text, stki_jsonl_column *c
 
 /* ---- columns ---- */
 
-/* The key and type requested by a field. `line`: the first record; NULL: there is none. */
+/* Returns the key and type that a field requests. `line`: the first record; NULL: there is none. */
 static stki_jsonl_column column_of(const stki_reader_opts *opts, const char *line, int64_t bytes)
 {
     const char *field = opts->name ? opts->name : opts->prefer;

@@ -1,5 +1,5 @@
-/* page_writer.c: see page_writer.h. There are two more buffers than threads: one page is being filled and one is queued
- * while the others are written. A buffer is idle again when the thread pool has returned its page. */
+/* page_writer.c: see page_writer.h. There are two more buffers than threads: while the threads write, one page can be
+ * filled and one can be queued. A buffer can be used again when the thread pool has returned its page. */
 #include "page_writer.h"
 #include "allocate.h"
 #include "error.h"
@@ -108,7 +108,7 @@ stk_status stki_page_put(stki_page_writer *w, void *bytes, int64_t offset, stk_e
     stk_status status;
 
     page->offset = offset;
-    /* The queue has room for all pages, so STK_E_BUSY means that an earlier one could not be written. */
+    /* The queue has room for all pages, so STK_E_BUSY means that an earlier page could not be written. */
     while ((status = stki_thread_pool_submit(w->pool, page, 1, err)) == STK_E_BUSY)
         if ((status = take_back(w, err)) != STK_OK)
             return status;

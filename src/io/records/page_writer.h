@@ -1,5 +1,6 @@
-/* page_writer.h: writes a file page by page. One thread fills each page in memory; it is then written at its offset by
- * a few threads or by the caller. The result does not depend on the number of threads. Not thread-safe. */
+/* page_writer.h: writes a file page by page. One thread fills the pages in memory. Each page is then written at its
+ * offset by one of a few threads or by the caller. The result does not depend on the number of threads. Not
+ * thread-safe. */
 #ifndef STKI_PAGE_WRITER_H
 #define STKI_PAGE_WRITER_H
 
@@ -7,10 +8,11 @@
 
 typedef struct stki_page_writer stki_page_writer;
 
-/* threads <= 1: the caller writes the pages, in the next call. The output is borrowed. */
+/* threads <= 1: the caller writes each page during its next call. The output is borrowed. */
 stk_status stki_page_writer_create(stki_output *output, int64_t page_bytes, int threads, stki_page_writer **out,
                                    stk_error *err);
-/* Returns an uninitialized page buffer; waits for one. Fails if an earlier page could not be written. */
+/* Waits for a free page buffer and returns it; its content is undefined. Fails if an earlier page could not be
+ * written. */
 stk_status stki_page_take(stki_page_writer *writer, void **out, stk_error *err);
 /* Writes a full page at `offset`, and returns its buffer to the pool. */
 stk_status stki_page_put(stki_page_writer *writer, void *page, int64_t offset, stk_error *err);

@@ -9,10 +9,9 @@
  *           X extensions of 256 bytes: name (232), i64 files, smallest and largest size
  *           K bytes of keys
  *
- * It is valid for an archive with exactly this size and modification time. A damaged index has a wrong checksum and is
- * built again. Its numbers are nevertheless checked when they are used, because a checksum does not protect against
- * attackers.
- */
+ * An index is valid only for an archive with exactly this size and modification time. If the checksum is wrong, the
+ * index is built again. Its numbers are nevertheless checked when they are used, because a checksum does not protect
+ * against manipulation. */
 #include "allocate.h"
 #include "checked.h"
 #include "error.h"
@@ -47,7 +46,7 @@ static bool place(const struct header *h, struct parts *out)
 
     if (h->samples < 0 || h->entries < 0 || h->entries >= UINT32_MAX || h->samples > h->entries || h->key_bytes < 0 ||
         h->extensions > STKI_TAR_EXTENSIONS || h->runs < 0 || h->runs >= UINT32_MAX)
-        return false; /* prevents overflow below, because only keys can be larger */
+        return false; /* with these limits, only the size of the keys could overflow below */
     out->entries = sizeof *h;
     out->runs = out->entries + h->entries * (int64_t)sizeof(stki_tar_entry);
     out->key_at = out->runs + h->runs * (int64_t)sizeof(stki_tar_run);
@@ -100,7 +99,8 @@ static bool names_end(const stki_tar_extension *extensions, int count)
     return true;
 }
 
-/* Parses the index in `bytes`, which `out` already owns. False: invalid, or of another archive. */
+/* Parses the index in `bytes`, which `out` already owns. Returns false if it is invalid or belongs to another
+ * archive. */
 static bool take(const char *bytes, int64_t size, const stki_file *archive, stki_tar_index *out)
 {
     struct header h;
@@ -224,7 +224,8 @@ stk_status stki_tar_cache_store(const char *path, const stki_file *archive, cons
 
 /* ---- location ---- */
 
-/* The name contains a hash of the whole path, because archives of the same name may share an index folder. */
+/* The name of the index contains a hash of the archive's path, because archives with the same name may share an index
+ * folder. */
 static uint64_t hash_of(const char *text)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */

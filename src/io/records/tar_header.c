@@ -1,5 +1,5 @@
-/* tar_header.c: parses a 512-byte header block of a tar archive (V7, ustar, GNU), the records of a pax header, and the
- * parts of names by WebDataset's rule. Works on bytes in memory only.
+/* tar_header.c: parses a 512-byte header block of a tar archive (V7, ustar, GNU), the records of a pax header, and
+ * splits names by WebDataset's rule. Works only on bytes in memory.
  *
  *     0 name 100, 124 size 12, 148 checksum 8, 156 type 1, 157 link 100, 257 magic 6, 345 prefix 155
  *
@@ -25,7 +25,7 @@ enum {
     PREFIX_BYTES = 155
 };
 
-/* Parses octal digits, optionally surrounded by blanks, up to a NUL. False: invalid. */
+/* Parses octal digits, optionally surrounded by blanks, up to a NUL. Returns false if they are invalid. */
 static bool read_octal(const unsigned char *text, int length, int64_t *out)
 {
     int at = 0;
@@ -54,7 +54,7 @@ static void add_bytes(const unsigned char *bytes, int count, int32_t *sum, int32
     *high = above;
 }
 
-/* Computes the checksum with unsigned and signed bytes. The checksum field itself counts as blanks. */
+/* Computes the checksum with unsigned and signed bytes. The checksum field itself counts as if it contained blanks. */
 static void sums(const unsigned char *block, int64_t *plain, int64_t *of_signed)
 {
     int32_t sum, high, field, field_high;
@@ -65,7 +65,7 @@ static void sums(const unsigned char *block, int64_t *plain, int64_t *of_signed)
     *of_signed = *plain - 256 * (int64_t)(high - field_high);
 }
 
-/* Also accepts sums of signed bytes, as written by old programs. */
+/* Also accepts the sum of signed bytes, which old programs write. */
 static bool sum_holds(const unsigned char *block, int64_t *found, int64_t *expected)
 {
     int64_t of_signed;
@@ -102,7 +102,7 @@ stk_status stki_tar_number(const unsigned char *field, int64_t offset, const cha
                             "%s", what);
     }
     for (int i = 1; i < SIZE_BYTES; i++) {
-        if (value >> 55 || field[0] & 0x40) /* overflow, or a negative number */
+        if (value >> 55 || field[0] & 0x40) /* the number overflows or is negative */
             return stki_fail_at(err, STK_E_CORRUPT,
                                 (stki_place){path, -1, offset,
                                              field[0] & 0x40 ? "a negative number" : "a number of more than 63 bits",
@@ -138,7 +138,7 @@ static stk_status read_type(unsigned char type, bool gnu, const char *name, int6
         *out = STKI_TAR_SKIP;
         return STK_OK;
     case 'V': /* a volume label */
-    case 'D': /* the names in a folder, of an incremental archive */
+    case 'D': /* the names in a folder (incremental archives) */
     case 'A': /* Solaris tar: ACL of the next member */
     case 'E': /* Solaris tar: extended attributes of the next member */
         *out = STKI_TAR_OTHER;
@@ -239,7 +239,7 @@ stk_status stki_tar_next_record(const char *text, int64_t length, int64_t offset
     int64_t bytes = 0, left = length - *at, digits;
     const char *line = text + *at, *key, *end, *equals;
 
-    if (left <= 0 || *line == '\0') /* some writers pad with NULs */
+    if (left <= 0 || *line == '\0') /* some writers pad the records with NULs */
         return STK_END;
     digits = stki_tar_decimal(line, left, &bytes);
     if (digits == 0 || bytes < digits + 2 || bytes > left || line[digits] != ' ')
@@ -283,7 +283,7 @@ static void take_text(const stki_tar_record *record, stki_tar_text *out)
     *out = (stki_tar_text){record->bytes > 0 ? record->value : NULL, record->bytes};
 }
 
-/* Handles records about sparse files (GNU tar, Solaris tar) and others that change the meaning of the data. */
+/* Handles records about sparse files (GNU tar, Solaris tar) and other records that change the meaning of the data. */
 static stk_status take_sparse(const stki_tar_record *record, int64_t offset, const char *path, stki_tar_pax *out,
                               stk_error *err)
 {
@@ -329,7 +329,7 @@ stk_status stki_tar_read_pax(const char *text, int64_t length, int64_t offset, c
         if (status != STK_OK)
             return status == STK_END ? STK_OK : status;
         if (stki_tar_record_is(&record, "path"))
-            take_text(&record, &out->path); /* an empty value cancels an earlier one */
+            take_text(&record, &out->path); /* an empty value cancels an earlier record */
         else if (stki_tar_record_is(&record, "linkpath"))
             take_text(&record, &out->link);
         else if (stki_tar_record_is(&record, "size"))

@@ -1,11 +1,11 @@
-/* tar_index.c: makes an index of a tar archive. One pass over the headers locates the files of every sample; archives
- * with hard links need a second pass, which keeps the names of all members. For images the size in pixels is recorded
- * too. Tar archives have no directory, so the pass reads every header; therefore the index can be cached (tar_cache.c).
+/* tar_index.c: builds the index of a tar archive. One pass over the headers locates the files of every sample; archives
+ * with hard links need a second pass, which keeps the names of all members. For images, the size in pixels is also
+ * recorded. Tar archives have no directory, so the pass has to read every header, and the index can therefore be cached
+ * (tar_cache.c).
  *
  * The archive ends with a block of zeros, or at the end of the file after a complete member; anything after a block of
- * zeros is ignored. A header with a wrong checksum is always an error: programs that stop there lose the rest without
- * an error.
- */
+ * zeros is ignored. A header with a wrong checksum is always an error, because a program that merely stops there
+ * silently loses the rest of the archive. */
 #include "allocate.h"
 #include "checked.h"
 #include "decode.h"
@@ -16,9 +16,9 @@
 #include <jansson.h>
 #include <string.h>
 
-enum { IMAGE_HEAD = 64 << 10 /* first bytes of an image to read for its size if it is not mapped */, KEY_SHOWN = 64 };
+enum { IMAGE_HEAD = 64 << 10 /* bytes of an image to read for its size if it is not mapped */, KEY_SHOWN = 64 };
 
-/* A member that a hard link may refer to. */
+/* A member to which a hard link may refer. */
 struct named {
     int64_t offset, size;
     bool sparse;
@@ -30,11 +30,11 @@ struct builder {
     stki_tar_extension *extensions;
     int extension_count;
     int64_t skipped, links, hard_links, others;
-    /* All members by name, with indexes into `named`; only kept in a second pass, if the first one found a hard link.
-     */
+    /* Maps the names of all members to indexes in `named`. Filled only in a second pass, if the first one found a hard
+     * link. */
     json_t *names;
     stki_tar_array named;
-    /* from extended headers of the next member */
+    /* from extended headers that apply to the next member */
     char *long_name, *long_link;
     char *pax_text, *global_text;
     int64_t pax_bytes, pax_offset;
@@ -117,7 +117,7 @@ static stk_status check_twice(const struct builder *b, uint32_t extension, int64
     return STK_OK;
 }
 
-/* Records the size of an image. If it cannot be determined, reading the image fails. */
+/* Records the size of an image. If it cannot be determined, reading the image will fail. */
 static stk_status note_size(struct builder *b, stki_tar_entry *entry, stk_error *err)
 {
     static const stki_decode_opts as_stored;
@@ -160,7 +160,8 @@ static void count_file(stki_tar_extension *extension, int64_t size)
     extension->largest = size > extension->largest ? size : extension->largest;
 }
 
-/* `member`: location of its data, and whether it is sparse. `header`: offset after its header, for messages. */
+/* Adds a file to the current sample or to a new one. `member`: location of its data, and whether it is sparse.
+ * `header`: offset after its header, for messages. */
 static stk_status add_file(struct builder *b, stki_tar_text name, int64_t header, const struct named *member,
                            stk_error *err)
 {
@@ -239,7 +240,7 @@ static stk_status take_extra(struct builder *b, const stki_tar_header *header, i
         return status != STK_OK ? status
                                 : stki_tar_read_pax(b->pax_text, header->size, offset, b->file->path, &b->pax, err);
     default:
-        b->global = STKI_TAR_NO_PAX; /* removes references to its text */
+        b->global = STKI_TAR_NO_PAX; /* removes references to the text that is about to be freed */
         status = read_extra(b, offset, header->size, &b->global_text, err);
         return status != STK_OK
                    ? status
@@ -281,7 +282,7 @@ static stk_status fail_cut(const struct builder *b, int64_t offset, int64_t size
                         "the archive ends too early");
 }
 
-/* Reports a member whose stored bytes are not those of the file, according to `record`. */
+/* Reports a member whose stored bytes are not the bytes of the file, as `record` shows. */
 static stk_status fail_encoded(const struct builder *b, stki_tar_text name, int64_t offset, stki_tar_text record,
                                stk_error *err)
 {
@@ -386,7 +387,7 @@ static stk_status take_hard_link(struct builder *b, const stki_tar_header *heade
 
     b->hard_links++;
     if (!b->names)
-        return STK_OK; /* will be handled in the second pass */
+        return STK_OK; /* handled in the second pass */
     text = stki_format("%.*s", (int)target.bytes, target.text);
     if (!text)
         return stki_fail_memory(err, target.bytes, "the name of a member");
@@ -401,7 +402,7 @@ static stk_status take_hard_link(struct builder *b, const stki_tar_header *heade
     return status == STK_OK ? remember(b, name, &member, err) : status;
 }
 
-/* Number of bytes stored after the header. */
+/* Returns the number of bytes stored after the header. */
 static int64_t stored_bytes(const struct builder *b, const stki_tar_header *header)
 {
     if (header->what != STKI_TAR_FILE && header->what != STKI_TAR_SPARSE && header->what != STKI_TAR_OTHER)
@@ -409,7 +410,7 @@ static int64_t stored_bytes(const struct builder *b, const stki_tar_header *head
     return b->pax.size >= 0 ? b->pax.size : b->global.size >= 0 ? b->global.size : header->size;
 }
 
-/* Size of the additional map blocks of old GNU tar, between header and data. */
+/* Returns the size of the additional map blocks of old GNU tar, which are between the header and the data. */
 static int64_t map_bytes(const struct builder *b, const stki_tar_header *header, const unsigned char *block,
                          int64_t data)
 {
@@ -424,7 +425,7 @@ static int64_t map_bytes(const struct builder *b, const stki_tar_header *header,
     return bytes;
 }
 
-/* Processes the member whose header is at *offset, and advances it to the next one. */
+/* Processes the member whose header is at *offset, and advances *offset to the next header. */
 static stk_status take_member(struct builder *b, int64_t *offset, bool *end, stk_error *err)
 {
     unsigned char block[STKI_TAR_BLOCK];

@@ -1,6 +1,6 @@
-/* tar_sparse.c: sparse members. An archive stores only some runs of their bytes; the others are 0. The map of runs is
- * in the header (old GNU tar), in pax records (GNU 0.0 and 0.1, Solaris) or at the beginning of the data (GNU 1.0), as
- * described in the GNU tar manual ("Storing Sparse Files"). */
+/* tar_sparse.c: sparse members. An archive stores only some runs of their bytes; all other bytes are 0. The map of runs
+ * is in the header (old GNU tar), in pax records (GNU 0.0 and 0.1, Solaris) or at the beginning of the data (GNU 1.0),
+ * as described in the GNU tar manual ("Storing Sparse Files"). */
 #include "allocate.h"
 #include "checked.h"
 #include "error.h"
@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Old GNU tar: pairs of 12-byte numbers, 4 in the header and 21 in each following block. */
+/* The map of old GNU tar: pairs of 12-byte numbers, 4 pairs in the header and 21 in each following block. */
 enum { GNU_MAP = 386, GNU_SIZE = 483, GNU_IN_HEADER = 4, GNU_IN_BLOCK = 21 };
 
 stk_status stki_tar_reserve(stki_tar_array *array, int64_t more, int64_t each, stk_error *err)
@@ -24,7 +24,7 @@ struct map {
     const stki_file *file;
     stki_tar_array *runs;
     int64_t size, at;     /* size of the file, and end of the previous run */
-    int64_t stored, left; /* offset of the next run's data, and bytes left in the member */
+    int64_t stored, left; /* offset of the next run's data, and number of bytes left in the member */
     int64_t place;        /* offset of the map, for messages */
 };
 
@@ -68,7 +68,7 @@ static stk_status end_map(struct map *m, stk_error *err)
     return put_run(m, m->size, 0, err);
 }
 
-/* Parses a decimal number and the byte after it, and advances *at past both. */
+/* Parses a decimal number followed by the byte `behind`, and advances *at past both. */
 static stk_status map_number(const struct map *m, stki_tar_text text, char behind, int64_t *at, int64_t *out,
                              stk_error *err)
 {
@@ -131,7 +131,8 @@ static stk_status read_records(struct map *m, const stki_tar_sparse *member, stk
     return at < 0 ? STK_OK : fail_map(m, "an offset without a number of bytes", "pairs", err);
 }
 
-/* Parses the number of runs and the pairs, one number per line, padded to a block. */
+/* Parses the number of runs and then a pair of numbers per run. Each number is on its own line; the map is padded to
+ * whole blocks. */
 static stk_status read_lines(struct map *m, stki_tar_text text, int64_t *used, stk_error *err)
 {
     int64_t count, i = 0;
@@ -179,7 +180,8 @@ static stk_status read_data_map(struct map *m, stki_tar_sparse *member, stk_erro
     return STK_OK;
 }
 
-/* Parses " END END…": the ends of the first hole, the data after it, the next hole, … All bytes are stored. */
+/* Parses " END END…": the ends of the first hole, of the data after it, of the next hole, and so on. All bytes are
+ * stored. */
 static stk_status read_holes(struct map *m, stki_tar_sparse *member, stki_tar_text text, stk_error *err)
 {
     int64_t i = 1, start = 0, end = 0;
@@ -286,7 +288,7 @@ const void *stki_tar_index_mapped(const stki_file *file, const stki_tar_entry *e
     return file->map && !entry->sparse ? (const char *)file->map + entry->offset : NULL;
 }
 
-/* Finds the first run with data at `offset` or later. */
+/* Returns the first run whose data is at `offset` or later. */
 static int64_t find_run(const stki_tar_run *runs, int64_t count, int64_t offset)
 {
     int64_t low = 0, high = count;

@@ -3,8 +3,8 @@
  *     0 name 100, 100 mode 8, 108 uid 8, 116 gid 8, 124 size 12, 136 time 12, 148 checksum 8, 156 type 1,
  *     257 "ustar\0" "00"
  *
- * A pax header is a member of type x before the one that it describes; its data consists of records
- * "LENGTH key=value\n". */
+ * A pax header is a member of type x that precedes the member that it describes; its data consists of records "LENGTH
+ * key=value\n". */
 #include "tar_write.h"
 #include "allocate.h"
 #include "checked.h"
@@ -89,7 +89,7 @@ stk_status stki_tar_check_extension(const char *extension, const char *path, stk
 
 /* ---- blocks ---- */
 
-/* Fills a field with octal digits, except for the NUL at its end. */
+/* Fills a field with octal digits, except for its last byte, which remains a NUL. */
 static void put_octal(char *block, int at, int width, int64_t number)
 {
     for (int i = width - 2; i >= 0; i--, number >>= 3)
@@ -118,7 +118,7 @@ static stk_status put_block(stki_output *output, char type, const char *name, si
     return stki_output_append(output, block, sizeof block, err);
 }
 
-/* Size of the record, including its length field. */
+/* Returns the size of the record, including its length field. */
 static int64_t record_bytes(const char *key, int64_t value_bytes)
 {
     int64_t rest = 1 + (int64_t)strlen(key) + 1 + value_bytes + 1, digits = 1;
@@ -155,7 +155,8 @@ static stk_status put_pax(stki_output *output, const char *name, const char *siz
     return status != STK_OK ? status : stki_tar_put_tail(output, err);
 }
 
-/* Replaces non-ASCII characters in place by question marks, as Python does in headers. Returns the length. */
+/* Replaces each non-ASCII character in place with a question mark, as Python does in headers. Returns the new
+ * length. */
 static size_t make_ascii(char *name)
 {
     size_t kept = 0;

@@ -146,7 +146,7 @@ static void borrow(stki_text_file *text, const stki_text_file *lender)
     text->lender = stki_container_retain(lender->lender ? lender->lender : &lender->base);
     text->begins = lender->begins;
     text->index = lender->index;
-    text->index.held_bytes = 0; /* counted for the lender */
+    text->index.held_bytes = 0; /* already counted for the lender */
 }
 
 /* `lender`: another container of the same JSON Lines file, or NULL. */
@@ -172,7 +172,7 @@ static stk_status open_text(stki_file *file, const stki_reader_opts *opts, bool 
         stki_jsonl_options lines;
 
         stki_source_values(opts, &stki_jsonl_source, &lines);
-        text->base.partial = !lines.key; /* the key is the name of this field, if the first record has it */
+        text->base.partial = !lines.key; /* the key may be the name of this field */
         status = stki_jsonl_look(text, opts, err);
     }
     if (status == STK_OK)

@@ -1,9 +1,9 @@
-/* text.h: text files as samples: lines, paragraphs, documents between separators, or the whole file; and lines of JSON
- * in which one key's value is the sample. Samples are bytes, u8 of varying length.
+/* text.h: text files as samples: lines, paragraphs, documents between separators, or the whole file; and JSON Lines,
+ * where the value of one key of each line is the sample. Samples are bytes, u8 of varying length.
  *
- * One pass at open finds the start of each sample. These offsets are kept in memory: two and a half bytes per sample
- * (places.h), and 8 for every 1,024th for line numbers in messages. The end of a sample follows from the start of the
- * next one. */
+ * One pass at open finds the start of each sample. These offsets are kept in memory, with two and a half bytes per
+ * sample (places.h), and so is the line number of every 1,024th sample (8 bytes), for messages. The end of a sample
+ * follows from the start of the next one. */
 #ifndef STKI_TEXT_H
 #define STKI_TEXT_H
 
@@ -20,22 +20,22 @@ typedef struct stki_text_index {
     int64_t *line;      /* line number, from 1, of sample 1024 * k; owned */
     int64_t held_bytes; /* memory used */
     int64_t longest;    /* size of the longest sample, or (JSON Lines) of the longest line */
-    int64_t left_out;   /* blank lines (JSON Lines), empty documents */
+    int64_t left_out;   /* number of blank lines (JSON Lines) or empty documents */
     bool carriage;      /* whether any line ends in CR LF */
 } stki_text_index;
 
-/* The type of a key's values, from the first one. */
+/* The type of a key's values, which is determined by the first value. */
 enum stki_jsonl_kind { STKI_JSONL_TEXT, STKI_JSONL_NUMBER, STKI_JSONL_LIST };
 
 /* The values of a key in a JSON Lines file. */
 typedef struct stki_jsonl_column {
     char *key;  /* owned by the list of columns */
-    bool reals; /* source.dtype: float64: numbers are F64 even if all are integers, or out of range of I64 */
+    bool reals; /* source.dtype: float64: numbers are F64 even if all are integers or some exceed the range of I64 */
     enum stki_jsonl_kind kind; /* the members below are only for numbers and lists */
     stk_dtype dtype;           /* I64, F64 */
     int64_t width;             /* length of a list; -1: varies */
     int64_t most;              /* length of the longest list */
-    stk_error *error;          /* why it cannot be read; owned by the list of columns; NULL: it can be read */
+    stk_error *error;          /* why the column cannot be read; owned by the list of columns; NULL: it can be read */
 } stki_jsonl_column;
 
 typedef struct stki_text_file {
@@ -46,9 +46,9 @@ typedef struct stki_text_file {
     int64_t separator_bytes;
     int64_t begins; /* offset after a byte order mark */
     stki_text_index index;
-    bool json;                  /* JSON Lines; the members below are only for these */
+    bool json;                  /* the file is JSON Lines; the members below are used only then */
     stki_jsonl_column column;   /* the values that are the samples */
-    stki_jsonl_column *columns; /* of all fields that are opened together; owned */
+    stki_jsonl_column *columns; /* columns of all fields that are opened together; owned */
     int column_count;
     stki_container *lender; /* another container of the file, which owns the index; retained. NULL: this one owns it */
 } stki_text_file;
@@ -66,15 +66,16 @@ stk_status stki_jsonl_open(const char *path, const stki_reader_opts *opts, stki_
 stk_status stki_text_of_file(stki_file *file, const stki_reader_opts *opts, stki_container **out, stk_error *err);
 stk_status stki_jsonl_of_file(stki_file *file, const stki_reader_opts *opts, stki_container **out, stk_error *err);
 
-/* Identifies, by its first bytes, a file that is not 8-bit text: "a gzip file", "UTF-16 text"; NULL: unknown. `markup`:
- * HTML and XML are accepted. *begins: size of a UTF-8 byte order mark. `advice` receives what to do about it. */
+/* Identifies a file that is not 8-bit text by its first bytes, for example "a gzip file" or "UTF-16 text"; NULL:
+ * nothing was recognized. `markup`: HTML and XML are accepted. *begins: size of a UTF-8 byte order mark. *advice: what
+ * the user can do about it. */
 const char *stki_text_refuse(const char *head, int64_t length, bool markup, int64_t *begins, const char **advice);
 
 /* ---- text_index.c ---- */
 
 stk_status stki_text_index_build(const stki_text_file *text, stki_text_index *out, stk_error *err);
 void stki_text_index_fini(stki_text_index *index);
-/* Locates sample `index`, without its line terminator, the blank lines after its paragraph or its separator. */
+/* Locates sample `index`, excluding its line terminator, the blank lines after its paragraph, or its separator. */
 stk_status stki_text_sample(const stki_text_file *text, int64_t index, int64_t *at, int64_t *bytes, stk_error *err);
 /* Returns the line number of the start of the sample, from 1; 0: unknown. */
 int64_t stki_text_line(const stki_text_file *text, int64_t index);
@@ -82,14 +83,15 @@ int64_t stki_text_line(const stki_text_file *text, int64_t index);
 /* ---- jsonl.c ---- */
 
 /* Chooses the key (source.key, or the field's name if the first record has it, otherwise "text") and determines the
- * type of its values, and those of opts->together in the same pass. For numbers and lists, every line is checked.
+ * type of its values and, in the same pass, the types for opts->together. For numbers and lists, every line is checked.
  * STK_E_MISMATCH: a value has another type. */
 stk_status stki_jsonl_look(stki_text_file *text, const stki_reader_opts *opts, stk_error *err);
 void stki_jsonl_fini(stki_text_file *text);
 /* Finds the value of the key in line `index`, which is at offset `at`. */
 stk_status stki_jsonl_find(const stki_text_file *text, int64_t index, int64_t at, const char *line, int64_t bytes,
                            stki_json_span *out, stk_error *err);
-/* Stores the numbers of a value as `dtype`; *count: their number. `to` has room for column.most; NULL: only counts. */
+/* Stores the numbers of a value as `dtype`, and their number in *count. `to` has room for column.most numbers; NULL:
+ * they are only counted. */
 stk_status stki_jsonl_numbers(const stki_text_file *text, stk_dtype dtype, int64_t index, int64_t at,
                               const stki_json_span *value, void *to, int64_t *count, stk_error *err);
 

@@ -8,15 +8,15 @@
 
 enum { FIRST_ROOM = 16, BLOCK = 1 << 20, TAIL = STKI_TEXT_SEPARATOR };
 
-/* State of the pass. */
+/* The state of the pass over the file. */
 typedef struct scan {
     const stki_text_file *text;
     stki_text_index *index;
-    int64_t room;             /* capacity of line numbers */
-    int64_t line_start, line; /* start of the current line; its number, from 1 */
+    int64_t room;             /* capacity of index->line */
+    int64_t line_start, line; /* start of the current line, and its number, from 1 */
     int64_t from;             /* start of the current paragraph or document */
-    bool blank;               /* the line has only blanks so far */
-    bool inside;              /* inside a paragraph */
+    bool blank;               /* the current line contains only blanks so far */
+    bool inside;              /* the current position is inside a paragraph */
     unsigned char last;       /* previous byte */
 } scan;
 
@@ -154,7 +154,8 @@ static stk_status scan_documents(scan *s, const char *bytes, int64_t count, int6
     return status;
 }
 
-/* Reads block by block, with the end of the previous one, because a separator may cross the boundary. */
+/* Reads the file block by block. The end of the previous block precedes each block in the buffer, because a separator
+ * may cross the boundary. */
 static stk_status build_documents(scan *s, stk_error *err)
 {
     const stki_file *file = s->text->file;

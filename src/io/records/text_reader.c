@@ -13,7 +13,7 @@ enum { ADVISE_AT_ONCE = 128, UNIT_BYTES = 4 << 20, SMALL = 8 << 10 };
 struct texts {
     stki_reader base; /* first member */
     const stki_text_file *text;
-    int64_t max_bytes; /* from the option; 0: none */
+    int64_t max_bytes; /* limit set by the option; 0: none */
     int64_t *units;
 };
 
@@ -45,7 +45,7 @@ static stk_status locate(const struct texts *t, int64_t index, int64_t *at, int6
 
 /* ---- JSON ---- */
 
-/* Finds the value in a line in memory. */
+/* Finds the value in a line whose bytes are in memory. */
 static stk_status find_value(const struct texts *t, int64_t index, int64_t at, const char *line, int64_t bytes,
                              stki_json_span *out, stk_error *err)
 {

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { KEPT_FROM = 10000 /* from this number of files on, an index is cached by default */ };
+enum { KEPT_FROM = 10000 /* by default, an index is cached if the archive has at least this number of files */ };
 
 static stki_webdataset *set_of(const stki_container *base)
 {
@@ -139,7 +139,7 @@ static stk_status add_member(stki_webdataset *set, const stki_tar_extension *ext
     return STK_OK;
 }
 
-/* Checks only the first sample. */
+/* Warns if decoding would discard bits of samples. Checks only the first sample. */
 static void warn_of_cut(stki_webdataset *set, const stki_decode_opts *decode)
 {
     const stki_tar_index *index = &set->index;

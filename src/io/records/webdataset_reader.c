@@ -1,8 +1,8 @@
 /* webdataset_reader.c: the files of one extension as samples: images are decoded, .npy files are arrays, .cls files are
- * integers, all others are bytes. The index has their locations and lengths, and the size of images in pixels.
+ * integers, all others are bytes. The index contains their locations and lengths, and the size of images in pixels.
  *
- * If all .npy files have the same size, all are assumed to have the shape of the first, which is checked at each read.
- * Otherwise all headers are read at open. */
+ * If all .npy files have the same size, they are assumed to have the shape of the first one, which is checked at each
+ * read. Otherwise, all headers are read at open. */
 #include "allocate.h"
 #include "checked.h"
 #include "decode.h"
@@ -15,10 +15,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { CLASS_MOST = 64 /* bytes of a .cls */, ADVISE_AT_ONCE = 128, UNIT_BYTES = 4 << 20, HEAD_MOST = 64 << 10 };
+enum { CLASS_MOST = 64 /* limit of a .cls file */, ADVISE_AT_ONCE = 128, UNIT_BYTES = 4 << 20, HEAD_MOST = 64 << 10 };
 
-/* Limit of a sparse file without max_bytes: its size is only a number in a header and may far exceed the stored
- * bytes. */
+/* Size limit of a sparse file if max_bytes is not set: its size is only a number in a header and may far exceed the
+ * stored bytes. */
 #define SPARSE_MOST (INT64_C(1) << 30)
 
 struct files {
@@ -137,7 +137,8 @@ static bool known_shape(const struct files *f, const stki_tar_entry *entry, int6
     return entry->height > 0;
 }
 
-/* Gets the shape of an image. If the index does not have it, the header is read again to report why. */
+/* Reads the shape of an image from its header. This is needed if the index does not contain it, and reports the error
+ * if the header is invalid. */
 static stk_status ask_shape(const struct files *f, int64_t index, const stki_tar_entry *entry, int64_t *shape,
                             stk_error *err)
 {
@@ -213,7 +214,7 @@ static stk_status read_class(const struct files *f, int64_t index, const stki_ta
 
 /* ---- arrays ---- */
 
-/* Parses the header of an .npy at `bytes`. `size`: size of the whole file, of which at least the header is at
+/* Parses the header of an .npy file at `bytes`. `size`: size of the whole file; at least the header must be at
  * `bytes`. */
 static stk_status parse_npy(const struct files *f, const void *bytes, int64_t size, const char *path,
                             stki_npy_header *out, stk_error *err)
@@ -226,7 +227,7 @@ static stk_status parse_npy(const struct files *f, const void *bytes, int64_t si
                                                    path, out, err);
 }
 
-/* The same, but errors name archive and sample; the name is only built on failure. */
+/* The same, but errors name the archive and the sample. The name is built only on failure. */
 static stk_status npy_header(const struct files *f, int64_t index, const void *bytes, int64_t size,
                              stki_npy_header *out, stk_error *err)
 {
@@ -258,7 +259,8 @@ static bool same_array(const struct files *f, const stki_npy_header *h)
     return same;
 }
 
-/* If all shapes are equal, byte order and element order must be equal too, because one conversion is used for all. */
+/* If all shapes are equal, the byte order and element order must also be equal, because all samples are converted in
+ * the same way. */
 static bool same_order(const struct files *f, const stki_npy_header *h)
 {
     bool same = h->swapped == f->base.swapped || h->data_bytes == 0;
@@ -469,7 +471,7 @@ static stk_status make_units(struct files *f, stk_error *err)
         if (i > 0 && at - start < UNIT_BYTES)
             continue;
         if (count == f->set->file->size / UNIT_BYTES + 1)
-            break; /* there can be more only in a damaged index */
+            break; /* only a damaged index can contain more */
         f->units[count++] = i;
         start = at;
     }
@@ -508,8 +510,9 @@ static void survey_images(struct files *f)
     }
 }
 
-/* Reads the headers of all samples, or only of the first if all files have the same size. Unreadable ones are skipped
- * and fail when they are read; if all are, the reported error is that of a file, not of a sample that has none. */
+/* Reads the headers of all samples, or only of the first if all files have the same size. Unreadable files are skipped
+ * and fail when they are read. If all of them are unreadable, the reported error is preferably that of a file rather
+ * than that of a sample without such a file. */
 static stk_status survey_npy(struct files *f, stk_error *err)
 {
     const stki_tar_extension *extension = &f->set->index.extensions[f->extension];
@@ -547,7 +550,8 @@ static stk_status survey_npy(struct files *f, stk_error *err)
     return first && failed != STK_OK ? failed : STK_OK;
 }
 
-/* Computes the size of the largest sample and the strides, which for arrays are those of the first. */
+/* Computes the size of the largest sample and the strides, which for arrays of one shape are those of the first
+ * sample. */
 static stk_status measure(struct files *f)
 {
     int64_t strides[STK_MAX_DIMS];
@@ -565,7 +569,8 @@ static const char *ending_of(const char *extension)
     return !strcmp(last, "txt") ? "txt" : !strcmp(last, "json") ? "json" : "bin";
 }
 
-/* The largest possible read: files longer than the archive are sparse and fail above SPARSE_MOST. */
+/* Returns the size of the largest possible read. Files longer than the archive are sparse, and reading them fails if
+ * they exceed SPARSE_MOST. */
 static int64_t largest_read(const struct files *f)
 {
     const int64_t largest = f->set->index.extensions[f->extension].largest, stored = f->set->file->size;
