@@ -1,8 +1,8 @@
 /* geometry.h: the transforms that move pixels: they determine which part of an image becomes a row, and in which size
  * and orientation. Any number of steps reduces to one part of the image, one size that it is scaled to, one window of
  * the result (which may extend past its edges) and one of eight orientations, so that only visible pixels are computed.
- * The result has the same bytes as executing the steps one by one: pixels removed by a crop do not influence a later
- * resize. (There is one exception: a flip or rotation before a resize is done after it.) Sizes and draws follow
+ * The result has the same bytes as if the steps were executed one by one: pixels removed by a crop do not influence a
+ * later resize. (There is one exception: a flip or rotation before a resize is done after it.) Sizes and draws follow
  * torchvision.
  *
  *     geometry_steps.c  reads the config     geometry.c  one image     docs/reference/transforms.md  the definitions */
