@@ -81,7 +81,7 @@ struct lb_facts {
         char *path;
         bool missing;
         int64_t device, inode, size_bytes, changed_ns;
-    } * files; /* files: the config and those of the fields */
+    } * files; /* the config, and the files of all fields */
     bool data_known;
     struct lb_files data; /* all files of the data, including those in folders */
 };

@@ -17,12 +17,12 @@ enum { LB_PREDICTIONS = 4 };
 struct lb_predictions {
     int count;
     enum lb_confidence confidence; /* confidence of the verdict, which uses the same times */
-    char doubt[200];               /* why the confidence is not higher; "" */
-    char missing[128];             /* why nothing is predicted although there is a verdict; "" */
+    char doubt[200];               /* why the confidence is not higher, or "" */
+    char missing[128];             /* why nothing is predicted although there is a verdict, or "" */
     struct lb_prediction {
         char set[64];     /* "loader.num_workers=3" */
         double rate;      /* samples/s; 0: unknown */
-        char missing[96]; /* why the rate is unknown; "" */
+        char missing[96]; /* why the rate is unknown, or "" */
         double now;       /* rate of the run on which predictions are based: the median of its repeats */
         bool checked;     /* measured, alternating with the unchanged config */
         double beside;    /* samples/s of the unchanged config */

@@ -116,8 +116,8 @@ struct lb_summary lb_result_utilization(const struct lb_result *result)
 /* If the ratio of threads that wait for a processor to running threads is above this, the process lacks processors. */
 #define HUNGRY 0.2
 
-/* Whether threads waited for a processor for a reason other than having just woken up: they were preempted more often
- * than they went to sleep. */
+/* Whether threads often waited for a processor because they were preempted, and not only because they had just woken
+ * up. That is the case if they were preempted more often than they went to sleep. */
 static bool lacks_processors(const struct lb_run *runs, int count, double own)
 {
     int64_t put_aside = 0, slept = 0;

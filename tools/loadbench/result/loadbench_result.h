@@ -24,7 +24,7 @@ struct lb_result {
     bool from_open; /* all repeats are counted from the open call, since one of them ended within its ramp or is cold */
     struct lb_run *runs;           /* counted from the open call or from the end of the ramp */
     struct lb_limit *limits;       /* measured right after the run with the same index */
-    char limit_missing[256];       /* why there are no limits; "" */
+    char limit_missing[256];       /* why there are no limits, or "" */
     struct lb_once once;           /* limits measured once, after all repeats */
     int transfer_count;            /* 0: there is no device, or transfers are not measured */
     struct lb_transfer *transfers; /* measured with the limits, for a loader with a device */

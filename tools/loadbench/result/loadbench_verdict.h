@@ -61,7 +61,7 @@ struct lb_verdict {
     double busy;                   /* busy share of the bottleneck, 0 to 1 */
     bool by_handing_over;          /* the bottleneck is the cost of hand-overs, not too few slots */
     char text[640];
-    char doubt[200]; /* why the confidence was lowered; "" */
+    char doubt[200]; /* why the confidence was lowered, or "" */
 };
 
 struct lb_quiet;
