@@ -11,7 +11,7 @@ extern bool lb_json_incomplete;
 
 /* Steals the reference to `value`. */
 void lb_json_set(json_t *object, const char *key, json_t *value);
-/* Rounded to the precision of the measurement instead of 17 digits. */
+/* Returns a number rounded to six significant digits, because measurements are no more precise. */
 json_t *lb_json_number(double value);
 /* Adds the figures of a group. Returns `object`. */
 json_t *lb_json_group(json_t *object, enum lb_figure_group group, const void *owner);

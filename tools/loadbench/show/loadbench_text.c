@@ -47,7 +47,7 @@ static void print_fields(const struct lb_result *result, FILE *to)
     }
 }
 
-/* Prints the order, such as "random, seed 1; web 0.7, books 0.3". */
+/* Prints the order, such as "random, seed 1; an epoch: web 700, books 300". */
 static void print_order(const struct lb_result *result, FILE *to)
 {
     const json_t *order = lb_effective_plan(&result->facts.effective, "order"), *dataset;
