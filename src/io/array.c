@@ -2,7 +2,7 @@
  * checks that every element is inside the file; reading only checks the index. bool elements are left as they are in
  * the file: any non-zero byte is true, and the copy into a batch normalizes it to 1.
  *
- * Without a mapping a sample is read into the worker's scratch memory. A packed sample takes one read. A scattered
+ * Without a mapping, a sample is read into the worker's scratch memory. A packed sample takes one read. A scattered
  * sample is read as a single range if its span is short, otherwise element by element, which is correct but slow. Such
  * files should be mapped. */
 #include "array.h"

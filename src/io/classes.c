@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_ROOM = 64 /* a power of two */ };
+enum { FIRST_ROOM = 64 /* must be a power of two */ };
 
 void stki_classes_fini(stki_classes *classes)
 {

@@ -12,8 +12,8 @@ typedef struct stki_field {
     char *name;
     int shard_count;
     stki_reader **shards;
-    int64_t *first; /* shard_count + 1 prefix sums of the counts, less `ahead` */
-    int64_t ahead;  /* number i refers to sample i + ahead; above 0 if windows deliver a sample after their first one */
+    int64_t *first;  /* shard_count + 1 prefix sums of the counts, less `ahead` */
+    int64_t ahead;   /* number i refers to sample i + ahead; > 0 if windows deliver a sample after their first one */
     stk_dtype dtype; /* dtype, ndim and shape (the largest one if variable) apply to all shards, whose byte order may
                         differ */
     int ndim;

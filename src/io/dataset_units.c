@@ -28,7 +28,7 @@ static const stki_field *field_that_decides(const stki_dataset *dataset)
     return best;
 }
 
-/* Number of samples per unit, for a shard with units of equal length or without units of its own. */
+/* Returns the number of samples per unit, for a shard with units of equal length or without units of its own. */
 static int64_t length_of(const stki_reader *shard)
 {
     if (shard->unit_length > 0)

@@ -22,7 +22,7 @@ struct files {
     stki_reader_opts opts;
     char *name;      /* copy of opts.name */
     int64_t first;   /* the first file that could be read */
-    int64_t *shapes; /* count * ndim; -1 in axis 0: unreadable at open; NULL: all have the reader's shape */
+    int64_t *shapes; /* count * ndim sizes; -1 on axis 0: unreadable at open; NULL: all have the reader's shape */
     char *note;      /* base.note */
     stki_mutex lock; /* guards the cache */
     struct {

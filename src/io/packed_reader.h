@@ -1,6 +1,6 @@
 /* packed_reader.h: documents (samples of varying length along one axis) packed into windows of fixed length
- * (packing.h). Two additional readers of the same windows deliver the document number of each element and its position
- * in the piece. */
+ * (packing.h). For each element of a window, two additional readers deliver the number of its piece in the window and
+ * its position in that piece. */
 #ifndef STKI_PACKED_READER_H
 #define STKI_PACKED_READER_H
 

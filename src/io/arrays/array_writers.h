@@ -1,4 +1,4 @@
-/* array_writers.h: the writers of this folder (writer.h). `opts` may be NULL. */
+/* array_writers.h: the writers (writer.h) of the formats in this folder. `opts` may be NULL. */
 #ifndef STKI_ARRAY_WRITERS_H
 #define STKI_ARRAY_WRITERS_H
 

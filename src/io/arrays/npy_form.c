@@ -104,8 +104,8 @@ stk_status stki_npy_form_init(stki_npy_form *form, const char *path, stk_dtype d
     return stki_row_major(dtype, form->row_ndim, form->row_shape, strides, &form->row_bytes, err);
 }
 
-/* Magic, version 1.0, length, text, spaces, newline. There are at most 32 sizes of 21 characters, which is far below 64
- * KiB. */
+/* The header consists of the magic, version 1.0, the length, the text, spaces and a newline. The text contains at most
+ * 32 sizes of 21 characters, which is far less than 64 KiB. */
 void stki_npy_form_write(const stki_npy_form *form, int64_t rows, char *to)
 {
     int64_t bytes = form->header_bytes, text = bytes - 10;

@@ -107,7 +107,7 @@ static stk_status read_axis(struct parser *p)
     return STK_OK;
 }
 
-/* () or (N,) or (N, M) or (N, M,); (N) is not a tuple. */
+/* Parses (), (N,), (N, M), (N, M,) and so on. (N) is rejected, because it is not a tuple. */
 static stk_status read_shape(struct parser *p)
 {
     stk_status status;

@@ -51,8 +51,8 @@ stk_status stki_npy_read_prefix(const void *head, int64_t file_bytes, int64_t li
     return STK_OK;
 }
 
-/* Length of the valid UTF-8 sequence at `s` (`left` bytes remain); 0: invalid, which includes overlong forms,
- * surrogates and values above 10FFFF. */
+/* Returns the length of the UTF-8 sequence at `s`, where `left` bytes remain; 0: it is invalid. Overlong forms,
+ * surrogates and values above 10FFFF are also invalid. */
 static int utf8_length(const unsigned char *s, int64_t left)
 {
     int length = s[0] < 0x80                   ? 1

@@ -149,7 +149,7 @@ static stk_status take(struct machine *m, uint64_t count, const char **out)
     return STK_OK;
 }
 
-/* Little-endian, 1 to 8 bytes. */
+/* Reads a little-endian number of 1 to 8 bytes. */
 static stk_status take_number(struct machine *m, int bytes, uint64_t *out)
 {
     const char *p;
@@ -222,7 +222,8 @@ static int64_t first_bad(const char *text, int64_t length)
     return -1;
 }
 
-/* A length of `length_bytes` bytes and a string. Python 2 wrote its strings as bytes, which may not be UTF-8. */
+/* Reads a length of `length_bytes` bytes, followed by a string. Python 2 wrote its strings as bytes, which may not be
+ * UTF-8. */
 static stk_status do_text(struct machine *m, int length_bytes, enum stki_pt_kind kind, bool python2)
 {
     uint64_t length;
@@ -553,7 +554,7 @@ static stk_status parameter(struct machine *m, const stki_pt_value *args)
     return push(m, args->items[0]);
 }
 
-/* () or, as Python 2 wrote it, ([[key, value], …]). */
+/* The arguments are () or, as Python 2 wrote them, ([[key, value], …]). */
 static stk_status ordered_dict(struct machine *m, int32_t number)
 {
     const stki_pt_value *args = value_at(m, number), *pairs = NULL;

@@ -39,7 +39,7 @@ static stk_status fail(const struct walk *w, stk_status status, const char *what
 
 /* ---- keys ---- */
 
-/* Like Python's repr: the shortest digits that round-trip, marked as a float. */
+/* Writes a number like Python's repr: with the fewest digits that round-trip, and marked as a float. */
 static void put_float(stki_text_build *to, double x)
 {
     char text[40];
@@ -58,7 +58,7 @@ static void put_float(stki_text_build *to, double x)
         stki_put(to, ".0");
 }
 
-/* Writes a key as text. False: it is not a plain value. */
+/* Writes a key as text. Returns false if it is not a plain value. */
 static bool put_plain(stki_text_build *to, const stki_pt_value *key)
 {
     switch (key->kind) {

@@ -25,7 +25,8 @@ static struct pt_writer *pt_of(stki_writer *base)
 
 /* ---- dtypes ---- */
 
-/* The class of a typed storage, as in older torch versions; NULL: an untyped storage, named by its dtype. */
+/* Returns the class of the typed storage that older torch versions use for this dtype; NULL: there is none, so an
+ * untyped storage is written together with the dtype. */
 static const char *storage_class(stk_dtype dtype)
 {
     switch (dtype) {

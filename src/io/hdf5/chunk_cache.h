@@ -5,7 +5,7 @@
  * The last few chunks that could not be decoded are remembered with their errors, so they are not decoded again.
  *
  * The budget is the largest one requested by any reader that uses the cache. Chunks in use are never evicted, so the
- * budget can be exceeded. In a forked child the chunks of the parent are not used: lookups return STK_AGAIN, and the
+ * budget can be exceeded. In a forked child, the chunks of the parent are not used: lookups return STK_AGAIN, and the
  * caller decodes into its own buffer. */
 #ifndef STKI_CHUNK_CACHE_H
 #define STKI_CHUNK_CACHE_H

@@ -21,7 +21,7 @@ static int64_t padded(int64_t bytes, int version)
     return version == 1 ? stki_round_up(bytes, 8) : bytes;
 }
 
-/* A single fixed-length string (class 3, IV.A.2.d). */
+/* Decodes a single fixed-length string (class 3, IV.A.2.d). */
 static bool decode_text(stki_hdf5_cursor type, stki_hdf5_cursor data, stki_hdf5_attribute *out)
 {
     const int first = (int)stki_hdf5_take(&type, 1);
@@ -37,7 +37,7 @@ static bool decode_text(stki_hdf5_cursor type, stki_hdf5_cursor data, stki_hdf5_
     return true;
 }
 
-/* Integers and floats (classes 0 and 1). */
+/* Decodes an integer or a float (classes 0 and 1). */
 static bool decode_number(stki_hdf5_cursor type, stki_hdf5_cursor data, stki_hdf5_attribute *out)
 {
     stki_hdf5_type about;

@@ -381,7 +381,7 @@ static stk_status describe(struct cf *cf, stk_error *err)
     cf->base.base = NULL;
     cf->base.unit_base = NULL;
     cf->base.sample_stride = 0;
-    if (inner->max_bytes == 0) /* an empty axis */
+    if (inner->max_bytes == 0) /* one of the axes is empty */
         return stki_row_major(cf->base.dtype, inner->ndim, inner->shape, cf->base.strides, &(int64_t){0}, err);
     return stki_row_major(cf->base.dtype, inner->ndim, inner->shape, cf->base.strides, &cf->base.max_bytes, err);
 }

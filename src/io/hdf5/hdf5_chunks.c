@@ -31,7 +31,7 @@ static stk_status check_sizes(const stki_hdf5_dataset *d, const stki_reader_opts
                         "%s: the chunks are too large", d->name);
 }
 
-/* Size of the largest stored chunk that is inside the file. */
+/* Returns the size of the largest stored chunk that is inside the file. */
 static int64_t longest(const stki_hdf5_chunks *c)
 {
     int64_t most = 0;
@@ -175,7 +175,7 @@ static void first_element(const stki_hdf5_grid *grid, int64_t number, int64_t *e
     }
 }
 
-/* Bytes of the chunk's elements that are inside the data set. */
+/* Returns the size of those elements of the chunk that are inside the data set. */
 static int64_t bytes_inside(const stki_hdf5_grid *grid, int64_t number)
 {
     int64_t bytes = grid->item_bytes, first[STK_MAX_DIMS];

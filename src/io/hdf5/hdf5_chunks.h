@@ -1,7 +1,7 @@
 /* hdf5_chunks.h: reads a chunked data set without the library: chunks are located with the file's own index, then taken
  * from the mapping (or read) and decoded by the requesting thread.
  *
- * Only for data sets accepted by stki_hdf5_chunks_can. Thread-safe. */
+ * Works only for data sets that stki_hdf5_chunks_can accepts. Thread-safe. */
 #ifndef STKI_HDF5_CHUNKS_H
 #define STKI_HDF5_CHUNKS_H
 

@@ -1,6 +1,6 @@
-/* hdf5_dense.c: reads the links or attributes of an object that has too many of them for its header. Each one is an
- * object in a fractal heap and is located by a version 2 B-tree, whose key is the hash of its name. The same kind of
- * tree is also one of the chunk indexes. See hdf5_parse.h.
+/* hdf5_dense.c: reads the links or attributes of an object that has too many of them for its header. They are objects
+ * in a fractal heap. A version 2 B-tree, whose keys are hashes of their names, locates them. The same kind of tree is
+ * also one of the chunk indexes. See hdf5_parse.h.
  *
  *     tree (III.A.2): BTHD, u8 0, u8 type, u32 node bytes, u16 record bytes, u16 depth, u8, u8, u64 root, u16 its
  *         records, u64 all records, u32 checksum

@@ -1,5 +1,5 @@
-/* hdf5_describe.c: parses the messages of a data set's object header. See hdf5_parse.h. Supports data sets that are
- * read without the library: numbers that are stored contiguous, compact, or chunked with an index that hdf5_index.h
+/* hdf5_describe.c: parses the messages of a data set's object header. See hdf5_parse.h. Supports the data sets that can
+ * be read without the library: numbers whose layout is contiguous, compact, or chunked with an index that hdf5_index.h
  * supports and filters that hdf5_filter.c supports. Everything else is read by the library.
  *
  *     dataspace (IV.A.2.b): version 1: u8 1, u8 axes, u8 flags, 5 bytes; version 2: u8 2, u8 axes, u8 flags, u8 kind

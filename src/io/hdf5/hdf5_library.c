@@ -1,6 +1,6 @@
-/* hdf5_library.c: see hdf5_library.h. Two threads must not be inside a libhdf5 that was built without thread safety at
- * the same time, and thread-safe builds serialize all calls anyway. One lock around all calls is therefore correct for
- * both and costs nothing. It is recursive: a program that holds it (stk_hdf5_lock) may call stoker.
+/* hdf5_library.c: see hdf5_library.h. If libhdf5 was built without thread safety, only one thread at a time may be
+ * inside it. Thread-safe builds serialize all calls anyway. One lock around all calls is therefore correct for both and
+ * costs nothing. It is recursive: a program that holds it (stk_hdf5_lock) may call stoker.
  *
  * Fork handlers acquire the lock before a fork and release it in parent and child, so that no other thread holds it
  * or the library's lock at the fork. */
@@ -91,9 +91,9 @@ static void plan_quiet_end(void)
 
 /* The relevant parts of an error stack, which is traversed from the deepest failure to the outermost. */
 struct said {
-    hid_t major, minor, next_minor; /* of the deepest error, and of the error that it caused */
+    hid_t major, minor, next_minor; /* numbers of the deepest error, and of the error that it caused */
     bool in_path, in_link;          /* the error occurred while following a path or an external link */
-    bool in_filter;                 /* or while decoding a chunk */
+    bool in_filter;                 /* the error occurred while decoding a chunk */
     char deepest[160], first[160];
 };
 

@@ -157,7 +157,7 @@ stk_status stki_hdf5_dataset_check_room(const stki_hdf5_dataset *d, stk_error *e
         type = H5Dget_type(d->id);
         file = H5Iget_file_id(d->id);
         bytes =
-            type < 0 ? 0 : (int64_t)H5Tget_size(type); /* for strings and lists, the size of a pointer, a lower bound */
+            type < 0 ? 0 : (int64_t)H5Tget_size(type); /* for strings and lists, a lower bound: the size of a pointer */
         if (d->layout == STKI_HDF5_COMPACT)
             size = H5Dget_storage_size(d->id);
         known = d->layout == STKI_HDF5_COMPACT || (file >= 0 && H5Fget_filesize(file, &size) >= 0 && size <= INT64_MAX);

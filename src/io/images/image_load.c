@@ -1,6 +1,6 @@
 /* image_load.c: reads an image file with open, fstat, pread and close. For files of about 100 KB, reading is cheaper
- * than mapping, which causes page faults and whose munmap interrupts all threads. Besides, a truncated file is then an
- * error instead of a signal. */
+ * than mapping, which causes page faults and whose munmap interrupts all threads. In addition, a truncated file is then
+ * an error rather than a signal. */
 #include "image_load.h"
 #include "allocate.h"
 #include "descriptor.h"

@@ -16,7 +16,7 @@ struct images {
     stki_container *container;
     const stki_image_set *set;
     stki_decode_opts decode;
-    stki_counter *sizes; /* height << 32 | width; not decoded: bytes + 1; 0: not known yet */
+    stki_counter *sizes; /* height << 32 | width or, if images are not decoded, size in bytes + 1; 0: not known yet */
     stki_residency residency;
 };
 

@@ -1,4 +1,5 @@
-/* jpeg_library.h: libjpeg-turbo, and helpers shared by its callers: statuses of its errors, and output to memory. */
+/* jpeg_library.h: includes libjpeg-turbo, with helpers that its callers share: the statuses of its errors, and output
+ * to memory. */
 #ifndef STKI_JPEG_LIBRARY_H
 #define STKI_JPEG_LIBRARY_H
 

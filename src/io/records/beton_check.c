@@ -1,4 +1,4 @@
-/* beton_check.c: checks which fields and values can be stored in a .beton, and encodes its field descriptors. */
+/* beton_check.c: checks which fields and values can be stored in a .beton file, and encodes its field descriptors. */
 #include "beton_check.h"
 #include "decode.h"
 #include "error.h"

@@ -25,7 +25,7 @@ struct records {
     const stki_beton_table *table;
     stki_decode_opts decode;
     bool encoded;      /* samples are encoded JPEG images */
-    int64_t max_bytes; /* limit of one sample, from the option; 0: none */
+    int64_t max_bytes; /* size limit of one sample, set by the option; 0: none */
     int64_t *units;
 };
 

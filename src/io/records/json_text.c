@@ -8,7 +8,7 @@
 typedef struct parser {
     const unsigned char *begin, *at, *end;
     int depth;
-    const char *what; /* description of the error, which is at position `at` */
+    const char *what; /* what was expected at `at`, or what is wrong there */
 } parser;
 
 static bool fail(parser *p, const char *what)

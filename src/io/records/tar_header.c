@@ -1,4 +1,4 @@
-/* tar_header.c: parses a 512-byte header block of a tar archive (V7, ustar, GNU), the records of a pax header, and
+/* tar_header.c: parses a 512-byte header block of a tar archive (V7, ustar, GNU) and the records of a pax header, and
  * splits names by WebDataset's rule. Works only on bytes in memory.
  *
  *     0 name 100, 124 size 12, 148 checksum 8, 156 type 1, 157 link 100, 257 magic 6, 345 prefix 155

@@ -1,6 +1,6 @@
-/* tar_sparse.c: sparse members. An archive stores only some runs of their bytes; all other bytes are 0. The map of runs
- * is in the header (old GNU tar), in pax records (GNU 0.0 and 0.1, Solaris) or at the beginning of the data (GNU 1.0),
- * as described in the GNU tar manual ("Storing Sparse Files"). */
+/* tar_sparse.c: reads sparse members, of which an archive stores only some runs of bytes; all other bytes are 0. The
+ * map of runs is in the header (old GNU tar), in pax records (GNU 0.0 and 0.1, Solaris) or at the beginning of the data
+ * (GNU 1.0), as described in the GNU tar manual ("Storing Sparse Files"). */
 #include "allocate.h"
 #include "checked.h"
 #include "error.h"

@@ -113,7 +113,7 @@ static stk_status put_block(stki_output *output, char type, const char *name, si
     memcpy(block + MAGIC, "ustar\00000", 8);
     for (int i = 0; i < STKI_TAR_BLOCK; i++)
         sum += (unsigned char)block[i];
-    put_octal(block, SUM, 7, sum); /* followed by NUL and blank */
+    put_octal(block, SUM, 7, sum); /* followed by a NUL and a blank */
     block[SUM + 6] = '\0';
     return stki_output_append(output, block, sizeof block, err);
 }
