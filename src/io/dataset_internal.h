@@ -72,7 +72,7 @@ static inline int stki_field_shard(const stki_field *field, int64_t index, int64
     return shard;
 }
 
-/* Total number of samples in all shards. */
+/* Returns the total number of samples in all shards. */
 static inline int64_t stki_field_count(const stki_field *field)
 {
     return field->first[field->shard_count] + field->ahead;

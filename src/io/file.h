@@ -37,9 +37,9 @@ typedef struct stki_file {
     stki_residency residency;
 } stki_file;
 
-/* STK_E_NOT_FOUND: no such file. STK_E_UNSUPPORTED: not a regular file. STK_E_RESOURCE: no free descriptor, even after
- * waiting (descriptor.h). If mapping fails or would exceed the limit on mappings, the file is read with pread instead
- * and `note` states the reason. */
+/* Opens a file. STK_E_NOT_FOUND: there is no such file. STK_E_UNSUPPORTED: it is not a regular file. STK_E_RESOURCE:
+ * there is no free descriptor, even after waiting (descriptor.h). If mapping fails or would exceed the limit on
+ * mappings, the file is read with pread instead and `note` states the reason. */
 stk_status stki_file_open(const char *path, enum stki_access access, enum stki_pattern pattern, stki_file **out,
                           stk_error *err);
 /* Reference-counted: code that keeps the file beyond the lifetime of its opener retains it, and closes it too. */

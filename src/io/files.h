@@ -16,10 +16,10 @@ stk_status stki_file_list_add(stki_file_list *list, const char *path, stk_error 
 stk_status stki_file_list_add_file(stki_file_list *list, const char *path, stk_error *err);
 void stki_file_list_fini(stki_file_list *list);
 
-/* Sample i is the whole array (or the member opts->name) of file i. Shapes may differ, in which case this function
- * reads the headers of all files, with several threads if there are many files. A file is opened when its sample is
- * read; the most recently used files are kept open. Samples are row-major in native byte order, as views of the file if
- * it stores them that way.
+/* Creates a reader in which sample i is the whole array (or the member opts->name) of file i. Shapes may differ, in
+ * which case this function reads the headers of all files, with several threads if there are many files. A file is
+ * opened when its sample is read; the most recently used files are kept open. Samples are row-major in native byte
+ * order, as views of the file if it stores them that way.
  *
  * A file that cannot be read, or that differs from the first readable file in dtype or number of axes, fails when its
  * sample is read; the reader's note counts such files. If no file can be read, fails with the error of the first one.

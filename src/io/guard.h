@@ -22,9 +22,9 @@
 
 typedef struct stki_guard stki_guard;
 
-/* `start` must be a result of mmap. NULL: out of memory; the mapping must not be used. */
+/* Guards a mapping. `start` must be a result of mmap. NULL: out of memory; the mapping must not be used. */
 stki_guard *stki_guard_add(const void *start, int64_t bytes);
-/* Call before munmap, when the mapping is no longer read. Accepts NULL. */
+/* Removes the guard. Call this before munmap, when the mapping is no longer read. Accepts NULL. */
 void stki_guard_remove(stki_guard *guard);
 /* Whether any page is bad. NULL: false. */
 bool stki_guard_broken(const stki_guard *guard);

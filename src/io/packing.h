@@ -34,7 +34,7 @@ typedef struct stki_packing_opts {
     int64_t documents;
 } stki_packing_opts;
 
-/* STK_E_CORRUPT: the length of a document cannot be read. */
+/* Computes the plan. STK_E_CORRUPT: the length of a document cannot be read. */
 stk_status stki_packing_plan(const stki_packing_opts *opts, stki_packing *out, stk_error *err);
 void stki_packing_fini(stki_packing *packing); /* accepts a zeroed struct */
 

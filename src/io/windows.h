@@ -27,8 +27,8 @@ static inline int64_t stki_window_span(int64_t length, int64_t dilation)
 /* Returns the number of windows in `samples` consecutive samples. */
 int64_t stki_window_count(int64_t samples, int64_t length, int64_t dilation, int64_t step);
 
-/* Group g consists of the samples [cuts[g], cuts[g + 1]). `cuts` must be ascending; length, dilation and step must be
- * at least 1, and the span must not overflow. */
+/* Creates windows over groups of samples. Group g consists of the samples [cuts[g], cuts[g + 1]). `cuts` must be
+ * ascending; length, dilation and step must be at least 1, and the span must not overflow. */
 stk_status stki_windows_create(const int64_t *cuts, int64_t group_count, int64_t length, int64_t dilation, int64_t step,
                                stki_windows **out, stk_error *err);
 void stki_windows_destroy(stki_windows *windows); /* NULL is allowed */

@@ -41,11 +41,11 @@ struct stki_writer {
     int64_t name_count, name_room;
 };
 
-/* STK_E_BAD_ARG: the order of calls is wrong, or the name is not valid UTF-8 or already exists. */
+/* Starts an array. STK_E_BAD_ARG: the order of calls is wrong, or the name is not valid UTF-8 or already exists. */
 stk_status stki_writer_begin(stki_writer *writer, const char *name, stk_dtype dtype, int row_ndim,
                              const int64_t *row_shape, int64_t rows, stk_error *err);
 stk_status stki_writer_append(stki_writer *writer, const void *rows, int64_t count, stk_error *err);
-/* STK_E_BAD_SHAPE: fewer rows were appended than declared. */
+/* Ends the array. STK_E_BAD_SHAPE: fewer rows were appended than declared. */
 stk_status stki_writer_end(stki_writer *writer, stk_error *err);
 /* Writes a whole tensor, of any strides, with begin, append and end. */
 stk_status stki_writer_add(stki_writer *writer, const char *name, const stk_tensor *tensor, stk_error *err);

@@ -16,7 +16,8 @@ typedef struct stki_npy_form {
     int64_t row_bytes, header_bytes;
 } stki_npy_form;
 
-/* row_ndim -1: a scalar, shape (). bf16 and the 8-bit floats, which .npy cannot name, are rejected unless `alias`. */
+/* Initializes `form` for rows of this dtype and shape. row_ndim -1: a scalar with shape (). bf16 and the 8-bit floats,
+ * which .npy cannot name, are rejected unless `alias` is set. */
 stk_status stki_npy_form_init(stki_npy_form *form, const char *path, stk_dtype dtype, int row_ndim,
                               const int64_t *row_shape, bool alias, stk_error *err);
 /* Writes form->header_bytes bytes. */

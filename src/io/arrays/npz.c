@@ -97,7 +97,8 @@ struct member_bytes {
     const char *label; /* for messages */
 };
 
-/* `head` contains the first `got` bytes of the member; a longer header is read again as a whole. */
+/* Parses the header of a member. `head` contains the first `got` bytes of the member; a longer header is read again as
+ * a whole. */
 static stk_status parse_header(const struct member_bytes *m, const char *head, int64_t got,
                                const stki_reader_opts *opts, stk_dtype alias, stki_npy_header *out, stk_error *err)
 {

@@ -15,7 +15,8 @@ stk_status stki_one_array(const char *path, const char *format, const stki_array
 
 /* ---- llmc.c ---- */
 
-/* `head`: the first min(STKI_LLMC_READ, file_bytes) bytes. On success, the file contains exactly `count` tokens. */
+/* Parses the header of a file of llm.c. `head`: the first min(STKI_LLMC_READ, file_bytes) bytes. On success, the file
+ * contains exactly `count` tokens. */
 stk_status stki_llmc_read_header(const void *head, int64_t file_bytes, const char *path, stk_dtype *dtype,
                                  int64_t *count, stk_error *err);
 bool stki_llmc_matches(const char *head, int64_t length);
@@ -34,10 +35,11 @@ typedef struct stki_megatron_index {
     int64_t lengths, offsets, list, modes; /* offset of each part in the .idx; modes -1: none */
 } stki_megatron_index;
 
-/* `head`: the first min(34, file_bytes) bytes. On success, all parts are inside the file. */
+/* Parses the header of an .idx. `head`: the first min(34, file_bytes) bytes. On success, all parts are inside the
+ * file. */
 stk_status stki_megatron_read_header(const void *head, int64_t file_bytes, const char *path, stki_megatron_index *out,
                                      stk_error *err);
-/* `bytes`: the whole .idx. Checks that every sequence is inside a .bin of bin_bytes and that documents are in order. */
+/* Checks that every sequence is inside a .bin of bin_bytes and that documents are in order. `bytes`: the whole .idx. */
 stk_status stki_megatron_check(const stki_megatron_index *index, const void *bytes, int64_t bin_bytes, const char *path,
                                stk_error *err);
 

@@ -4,7 +4,7 @@
 
 #include "writer.h"
 
-/* `format`: "npy", "npz", …; NULL: from the extension of `path`. */
+/* Creates a writer. `format`: "npy", "npz", …; NULL: determined by the extension of `path`. */
 stk_status stki_writer_create(const char *path, const char *format, const stki_writer_opts *opts, stki_writer **out,
                               stk_error *err);
 

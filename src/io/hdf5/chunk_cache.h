@@ -26,7 +26,7 @@ typedef struct stki_chunk_counts {
 /* Decodes chunk `number` into `to`. */
 typedef stk_status (*stki_chunk_fill)(const void *context, int64_t number, void *to, stk_error *err);
 
-/* `chunk_bytes`: size of each chunk of this user. budget 0: 64 MiB. */
+/* Attaches a user to the cache. `chunk_bytes`: size of each chunk of this user. budget 0: 64 MiB. */
 stk_status stki_chunk_user_create(int64_t budget, int64_t chunk_bytes, stki_chunk_user **out, stk_error *err);
 void stki_chunk_user_destroy(stki_chunk_user *user); /* NULL is allowed; chunks in use stay valid */
 

@@ -21,7 +21,7 @@ stk_status stki_hdf5_check_limit(const stki_hdf5_dataset *d, const stki_reader_o
                         "%s: %s is too large to be decoded into memory", d->name, what);
 }
 
-/* An array whose elements all share one fill value. */
+/* Creates an array whose elements all share one fill value. */
 static stk_status array_of_fill(const stki_hdf5_dataset *d, stki_array *out, stk_error *err)
 {
     stk_status status = stk_storage_create(NULL, d->type.bytes, &out->memory, err);

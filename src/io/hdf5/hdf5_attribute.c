@@ -49,7 +49,7 @@ static bool decode_number(stki_hdf5_cursor type, stki_hdf5_cursor data, stki_hdf
     return true;
 }
 
-/* STK_END: found. */
+/* Parses an attribute. Returns STK_END if it is the requested one. */
 static stk_status take(void *context, stki_hdf5_cursor c, stk_error *err)
 {
     const struct looking *looking = context;

@@ -23,13 +23,13 @@ typedef struct stki_hdf5_chunks {
 
 /* Whether the data set's filters, type and layout are supported. */
 bool stki_hdf5_chunks_can(const stki_hdf5_dataset *dataset);
-/* `file`: the data set's file if it is already open, which is retained; or NULL. STK_E_UNSUPPORTED: the index is of an
- * unknown kind. STK_E_CORRUPT: the index is inconsistent. */
+/* Locates the chunks of a data set. `file`: the data set's file if it is already open, which is retained; or NULL.
+ * STK_E_UNSUPPORTED: the index is of an unknown kind. STK_E_CORRUPT: the index is inconsistent. */
 stk_status stki_hdf5_chunks_open(stki_hdf5_dataset *dataset, stki_file *file, const stki_reader_opts *opts,
                                  stki_hdf5_chunks **out, stk_error *err);
 void stki_hdf5_chunks_destroy(stki_hdf5_chunks *chunks); /* NULL is allowed */
 
-/* Size in bytes of the scratch memory that the caller provides for decoding a chunk. */
+/* Returns the size in bytes of the scratch memory that the caller provides for decoding a chunk. */
 int64_t stki_hdf5_chunks_room(const stki_hdf5_chunks *chunks);
 
 /* Returns the address of a chunk's elements in the mapping; NULL: the chunk is not stored unfiltered, or was never
@@ -53,7 +53,7 @@ stk_status stki_hdf5_chunks_get(const stki_hdf5_chunks *chunks, int64_t number, 
  * followed by the scratch memory for decoding. With `cached`, decoded chunks are kept in the cache. */
 stk_status stki_hdf5_chunks_read(const stki_hdf5_chunks *chunks, const int64_t *start, const int64_t *length,
                                  bool cached, void *to, void *scratch, stk_error *err);
-/* Size in bytes of `scratch` of stki_hdf5_chunks_read. */
+/* Returns the size in bytes of `scratch` of stki_hdf5_chunks_read. */
 int64_t stki_hdf5_chunks_read_room(const stki_hdf5_chunks *chunks);
 
 #endif

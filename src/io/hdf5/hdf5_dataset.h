@@ -50,8 +50,8 @@ typedef struct stki_hdf5_dataset {
     int64_t beside_count;
 } stki_hdf5_dataset;
 
-/* A name may end in ["FIELD"] for a compound type. STK_E_NOT_FOUND: no such object, or a dangling link.
- * STK_E_UNSUPPORTED: a group, a type that has no dtype, or a null dataspace. */
+/* Opens a data set. Its name may end in ["FIELD"] if it has a compound type. STK_E_NOT_FOUND: there is no such object,
+ * or a link is dangling. STK_E_UNSUPPORTED: it is a group or has a type without a dtype or a null dataspace. */
 stk_status stki_hdf5_dataset_open(stki_hdf5_file *file, const char *name, stki_hdf5_dataset **out, stk_error *err);
 /* Calls `found`, without holding the lock, with the name of each field of a data set of compound type. Does nothing for
  * other types. */
@@ -79,10 +79,10 @@ stk_status stki_hdf5_dataset_check_room(const stki_hdf5_dataset *dataset, stk_er
  * set is read. */
 stk_status stki_hdf5_dataset_check_sources(stki_hdf5_dataset *dataset, stk_error *err);
 
-/* The library returns zeros for missing bytes of a file, and fill values for missing sources. Call this after reading
- * through the library, to check that no file has changed since it was opened. STK_E_TRUNCATED, STK_E_CORRUPT: as in
- * stki_file_intact. STK_E_NOT_FOUND: another file of the data set is missing. Always returns STK_OK for files that are
- * not watched, or to which another process may write (`live`). */
+/* Checks that no file of the data set has changed since it was opened. Call this after reading through the library,
+ * which returns zeros for missing bytes of a file, and fill values for missing sources. STK_E_TRUNCATED, STK_E_CORRUPT:
+ * as in stki_file_intact. STK_E_NOT_FOUND: another file of the data set is missing. Always returns STK_OK for files
+ * that are not watched, or to which another process may write (`live`). */
 stk_status stki_hdf5_dataset_intact(const stki_hdf5_dataset *dataset, stk_error *err);
 /* Records another file that the data set needs; must be called before that file is read. Has no effect if the file is
  * already recorded or must not be watched. */

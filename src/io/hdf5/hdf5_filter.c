@@ -159,7 +159,7 @@ bool stki_hdf5_pipeline_plain(const stki_hdf5_pipeline *pipeline, uint32_t mask)
     return true;
 }
 
-/* Number of bytes for the elements and all checksums, rounded up to whole cache lines. */
+/* Returns the number of bytes for the elements and all checksums, rounded up to whole cache lines. */
 static int64_t step_room(const stki_hdf5_pipeline *pipeline)
 {
     return stki_round_up(pipeline->chunk_bytes + CHECKSUM * STKI_HDF5_MAX_FILTERS, WORK_ALIGNMENT);
@@ -242,7 +242,8 @@ static void unshuffle(struct decoding *d, int k)
     d->bytes = to;
 }
 
-/* Also accepts the checksums of very old libraries, which swapped the bytes of each half. */
+/* Checks and removes a fletcher32 checksum. Also accepts those of very old libraries, which swapped the bytes of each
+ * half. */
 static stk_status check_sum(struct decoding *d, int k, stk_error *err)
 {
     uint32_t sum, old, stored = 0;

@@ -30,7 +30,7 @@ typedef struct stki_hdf5_pipeline {
 bool stki_hdf5_pipeline_known(const stki_hdf5_pipeline *pipeline);
 /* Whether a chunk with this mask is stored unfiltered. */
 bool stki_hdf5_pipeline_plain(const stki_hdf5_pipeline *pipeline, uint32_t mask);
-/* Size of `work` needed for decoding. */
+/* Returns the size in bytes of `work` of stki_hdf5_decode. */
 int64_t stki_hdf5_pipeline_room(const stki_hdf5_pipeline *pipeline);
 
 /* Decodes a stored chunk into `to`, which has room for chunk_bytes bytes. The buffers must not overlap. STK_E_CORRUPT:
@@ -43,7 +43,7 @@ stk_status stki_hdf5_decode(const stki_hdf5_pipeline *pipeline, uint32_t mask, c
 
 /* Reverses the shuffling of `count` elements of `size` bytes: byte k of element j is from[k * count + j]. */
 void stki_hdf5_unshuffle(void *to, const void *from, int64_t count, int64_t size);
-/* The inverse. */
+/* The inverse of stki_hdf5_unshuffle. */
 void stki_hdf5_shuffle(void *to, const void *from, int64_t count, int64_t size);
 uint32_t stki_hdf5_fletcher32(const void *bytes, int64_t count);
 /* Returns true if the stream decoded to exactly `room` bytes. */

@@ -46,8 +46,9 @@ static inline int64_t stki_hdf5_table_bytes(const stki_hdf5_table *table)
 /* Returns NULL if the chunk was never written. */
 const stki_hdf5_chunk *stki_hdf5_table_find(const stki_hdf5_table *table, int64_t number);
 
-/* `header`: address of the data set's object header, relative to the file's base. Addresses and sizes in the table are
- * unchecked values from the file; compare them with the file's size before use. On failure, the table is empty. */
+/* Reads the chunk index of a data set. `header`: address of its object header, relative to the file's base. Addresses
+ * and sizes in the table are unchecked values from the file; compare them with the file's size before use. On failure,
+ * the table is empty. */
 stk_status stki_hdf5_index_read(const stki_file *file, uint64_t header, const stki_hdf5_grid *grid,
                                 stki_hdf5_table *table, stk_error *err);
 

@@ -36,7 +36,7 @@ const char *stki_hdf5_version(void);
 /* Whether the library is built with thread safety. */
 bool stki_hdf5_thread_safe(void);
 
-/* STK_E_FORKED: `generation` is not that of this process. */
+/* Fails with STK_E_FORKED if `generation` is not that of this process. */
 stk_status stki_hdf5_check_fork(int64_t generation, const char *path, stk_error *err);
 
 #endif

@@ -14,7 +14,7 @@ typedef struct stki_hdf5_packed {
     bool deflated; /* false: only shuffled, because deflate would not make it smaller */
 } stki_hdf5_packed;
 
-/* level: 1 to 9. threads 1: everything runs in the calling thread. */
+/* Creates a packer. level: 1 to 9. threads 1: everything runs in the calling thread. */
 stk_status stki_hdf5_packer_create(int64_t chunk_bytes, int64_t item_bytes, int level, int threads,
                                    stki_hdf5_packer **out, stk_error *err);
 void stki_hdf5_packer_destroy(stki_hdf5_packer *packer); /* NULL is allowed; chunks that were not taken are discarded */

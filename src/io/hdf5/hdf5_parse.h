@@ -41,7 +41,7 @@ static inline uint64_t stki_hdf5_number(const unsigned char *at, int bytes)
     return value;
 }
 
-/* Binary logarithm of x > 0, rounded down. */
+/* Returns the binary logarithm of x > 0, rounded down. */
 static inline int stki_hdf5_log2(uint64_t x)
 {
     return 63 - __builtin_clzll(x);

@@ -22,7 +22,7 @@ stk_status stki_hdf5_written_of(const stki_hdf5_table *table, const stki_hdf5_gr
 stk_status stki_hdf5_written_add(stki_hdf5_written *written, int64_t first, int64_t last, stk_error *err);
 void stki_hdf5_written_end(stki_hdf5_written *written);
 void stki_hdf5_written_fini(stki_hdf5_written *written);
-/* Size of the runs in bytes. */
+/* Returns the size of the runs in bytes. */
 static inline int64_t stki_hdf5_written_bytes(const stki_hdf5_written *written)
 {
     return written->capacity * (int64_t)sizeof *written->runs;

@@ -6,8 +6,8 @@
 #include "decode.h"
 #include "image_set.h"
 
-/* The set belongs to the container, which the reader retains. With decode->none, samples are the bytes of the files, u8
- * of varying length, with any content. */
+/* Creates a reader of the images of a set, which belongs to the container. The reader retains the container. With
+ * decode->none, samples are the bytes of the files, u8 of varying length, with any content. */
 stk_status stki_image_reader_open(const stki_container *container, const stki_image_set *set,
                                   const stki_decode_opts *decode, stki_reader **out, stk_error *err);
 /* Checks all images: if all readable images have the same shape, it becomes the shape of the reader. Fails with the

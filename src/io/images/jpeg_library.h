@@ -55,7 +55,8 @@ typedef struct stki_jpeg_target {
     int64_t bytes; /* size of the finished file */
 } stki_jpeg_target;
 
-/* jpeg_encode.c. Fails with JERR_OUT_OF_MEMORY if out of memory. */
+/* jpeg_encode.c: directs the output of a compressor to `room`. If out of memory, compression fails with
+ * JERR_OUT_OF_MEMORY. */
 void stki_jpeg_write_to(j_compress_ptr c, stki_jpeg_target *target, stki_jpeg_room *room);
 
 #endif

@@ -14,7 +14,8 @@ typedef struct stki_png_header {
     int orientation; /* EXIF orientation, 1 to 8; from an eXIf chunk before the pixels */
 } stki_png_header;
 
-/* STK_E_TRUNCATED: the bytes end before the pixels. Errors state the offset in the image, but not the file. */
+/* Parses the header. STK_E_TRUNCATED: the bytes end before the pixels. Errors state the offset in the image, but not
+ * the file. */
 stk_status stki_png_read_header(const void *bytes, int64_t count, stki_png_header *out, stk_error *err);
 
 /* Returns the minimum number of bytes of the compressed pixels. */

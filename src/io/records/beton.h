@@ -57,8 +57,8 @@ typedef struct stki_beton_field {
 
 /* ---- beton_header.c ---- */
 
-/* `head`: the first min(24, file_bytes) bytes. Sets field_count, page_bytes, sample_count and table; checks that the
- * descriptors are inside the file. */
+/* Parses the header. `head`: the first min(24, file_bytes) bytes. Sets field_count, page_bytes, sample_count and table;
+ * checks that the descriptors are inside the file. */
 stk_status stki_beton_read_header(const void *head, int64_t file_bytes, const char *path, stki_beton_layout *out,
                                   stk_error *err);
 /* Parses descriptor `index`. If out->kind is not CUSTOM, STK_E_UNSUPPORTED and STK_E_UNSAFE mean only that an array's

@@ -59,7 +59,7 @@ stk_status stki_beton_finish(stk_beton_writer *writer, int64_t *bytes, stk_error
  * page. */
 bool stki_beton_place_sample(stki_beton_cursor *cursor, int64_t page_bytes, const uint32_t *sizes, int regions,
                              int64_t *total);
-/* Returns the region's offset in the file. */
+/* Returns the region's offset in the file and moves the cursor past the region. */
 int64_t stki_beton_place_region(stki_beton_cursor *cursor, const stki_beton_layout *layout, uint32_t size);
 /* Fills the rest of the page with zeros. */
 stk_status stki_beton_end_page(stk_beton_writer *writer, const stki_beton_cursor *end, stk_error *err);

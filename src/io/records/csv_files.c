@@ -53,7 +53,7 @@ static stk_status set_root(stki_image_set *set, const char *path, stk_error *err
     return set->root ? STK_OK : stki_fail_memory(err, (int64_t)strlen(path), "the folder of a table");
 }
 
-/* Opens arrays with the reader of files that are one sample each. */
+/* Opens the arrays with the reader of files.h, in which each file is one sample. */
 static stk_status open_arrays(const struct listed *listed, stki_open_fn *open, const stki_reader_opts *opts,
                               stki_reader **out, stk_error *err)
 {

@@ -343,7 +343,7 @@ stk_status stki_tar_read_pax(const char *text, int64_t length, int64_t offset, c
 
 /* ---- names ---- */
 
-/* __x__ alone or as the first folder: WebDataset's metadata. */
+/* Whether the name is __x__ or begins with the folder __x__, as WebDataset's metadata does. */
 static bool is_note(const char *name, int64_t length)
 {
     const char *slash = memchr(name, '/', (size_t)length);

@@ -149,7 +149,8 @@ static void borrow(stki_text_file *text, const stki_text_file *lender)
     text->index.held_bytes = 0; /* already counted for the lender */
 }
 
-/* `lender`: another container of the same JSON Lines file, or NULL. */
+/* Opens a text file or, if `json` is set, a JSON Lines file. `lender`: another container of the same JSON Lines file,
+ * or NULL. */
 static stk_status open_text(stki_file *file, const stki_reader_opts *opts, bool json, const stki_text_file *lender,
                             stki_container **out, stk_error *err)
 {
