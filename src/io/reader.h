@@ -178,7 +178,8 @@ static inline const char *stki_reader_path(const stki_reader *reader, int64_t in
 }
 
 enum { STKI_READER_WHERE = 160 };
-/* Stores the location of a sample in its file, followed by a colon, or "" in `buffer`, and returns `buffer`. */
+/* Stores the location of a sample in its file, followed by a colon, in `buffer` ("" if there is none) and returns
+ * `buffer`. */
 const char *stki_reader_where(const stki_reader *reader, int64_t index, char buffer[STKI_READER_WHERE]);
 
 /* Every `read` and `shape` must call this first. STK_E_RANGE: there is no such sample. */
