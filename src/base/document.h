@@ -52,7 +52,7 @@ typedef struct stki_node {
     int layer; /* precedence: a node from a source that overrides another source has a larger layer */
 } stki_node;
 
-/* Passed as `base_dir` to stki_document_parse, forbids includes. */
+/* The value of `base_dir` with which stki_document_parse rejects includes. */
 #define STKI_NO_INCLUDE ""
 
 /* `origin` is named in messages. Relative includes start from `base_dir` (NULL: the working directory). */

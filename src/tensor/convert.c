@@ -220,8 +220,8 @@ static int64_t source_elements(const stki_convert_desc *desc)
     return n;
 }
 
-/* Whether the output does not fit in the last-level cache: up to about four fifths of its size, the output stays cached
- * until it is read again; the source needs the rest (measured with bench_convert auto). */
+/* Whether the output is too large for the last-level cache: up to about four fifths of its size, the output stays
+ * cached until it is read again; the source needs the rest (measured with bench_convert auto). */
 static bool beyond_cache(int64_t bytes)
 {
     return bytes > stki_cache_bytes() / 5 * 4;

@@ -48,7 +48,7 @@ void stki_convert_run(const stki_convert *convert, void *dst, const void *src);
 int64_t stki_convert_units(const stki_convert *convert);
 void stki_convert_run_part(const stki_convert *convert, void *dst, const void *src, int64_t first, int64_t last);
 /* Converts `count` samples from a gather list to rows that are `dst_stride` bytes apart, and may prefetch. This is the
- * fastest function for small rows. */
+ * fast path for small rows. */
 void stki_convert_run_many(const stki_convert *convert, void *dst, int64_t dst_stride, const void *const *src,
                            int64_t count);
 /* Like stki_convert_run_many, with a separate conversion for each sample (all with the same row size), for crops and
