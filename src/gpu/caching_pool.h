@@ -21,14 +21,16 @@
  *                stream only, without waiting, because the order of the stream separates old and new users. Work of
  *                other streams is recorded (record_stream); a recorded block is free again when events recorded after
  *                that work have completed. NULL is treated as a stream. The segments of a destroyed stream have no
- * owner once its last work has completed; the first stream that needs one becomes its owner. pinned       The host uses
- * these blocks without regard to stream order, so every stream is recorded, including the one it was allocated for, and
- * all streams share the free blocks. exact        For long-lived memory, such as the slots of a ring: allocated from
- * the driver and returned to it directly, but counted. returning    Only whole free segments are returned to the
- * driver, and only if their stream has completed its work. no memory    When the driver has none, completed events are
- * processed, then the whole cache is returned, then the pool waits for streams that work on freed memory (at most 10
- * s). After each step it tries again. If all steps fail, the call fails with STK_E_MEMORY; the message says what was
- * requested, how much memory is held, and by which tags.
+ *                owner once its last work has completed; the first stream that needs one becomes its owner.
+ *   pinned       The host uses these blocks without regard to stream order, so every stream is recorded, including the
+ *                one it was allocated for, and all streams share the free blocks.
+ *   exact        For long-lived memory, such as the slots of a ring: allocated from the driver and returned to it
+ *                directly, but counted.
+ *   returning    Only whole free segments are returned to the driver, and only if their stream has completed its work.
+ *   no memory    When the driver has none, completed events are processed, then the whole cache is returned, then the
+ *                pool waits for streams that work on freed memory (at most 10 s). After each step it tries again. If
+ *                all steps fail, the call fails with STK_E_MEMORY; the message says what was requested, how much memory
+ *                is held, and by which tags.
  *
  * Any thread may call any function. One lock guards a pool. It is held while streams are queried and events recorded,
  * but not while the driver allocates or frees; a device must not call its pool while it holds a lock of its own. Cost:

@@ -4,7 +4,7 @@
  *   rows   the last axis at once. The loops read contiguous operands of the compute dtype in place; others pass through
  *          a block that stays in the L1 cache: gathered, cast, computed, cast, stored.
  *   tiles  two axes at once, for operands that are contiguous along a different axis than the output (each cache line
- * is then read once per tile), and for rows too short for a call each, which are gathered into one. */
+ *          is then read once per tile), and for rows too short for a call each, which are gathered into one. */
 #include "ops_elementwise.h"
 #include "cast.h"
 #include "fast.h"
