@@ -111,8 +111,8 @@ typedef struct stki_loader_config {
     stki_notes notes; /* stk_loader_next adds notes; any thread may read them */
 } stki_loader_config;
 
-/* Takes ownership of the document, even on failure. Relative paths are relative to the file that contains them; those
- * in `--set` and in config texts to base_dir (NULL: the working directory). */
+/* Takes ownership of the document, even on failure. Relative paths refer to the folder of the file that contains them,
+ * and in `--set` and config texts to base_dir (NULL: the working directory). */
 stk_status stki_config_read(stki_document *document, const char *base_dir, stki_loader_config **out, stk_error *err);
 /* Which section of a document has the loader's options. It is `loader`, unless a preparation job has some of them
  * (those flagged STKI_IN_JOB) in its own section. */

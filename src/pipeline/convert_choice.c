@@ -118,8 +118,8 @@ static void time_host(const trial *t, const stki_convert *convert, stki_convert_
     }
 }
 
-/* The mean time to decode one of the first images, once they are in the page cache. Unreadable images count as zero
- * here; their batch reports the error. */
+/* Returns the mean time to decode one of the first images when they are in the page cache. Unreadable images count as
+ * zero, because their batch reports the error. */
 static double time_reading(const stki_field_plan *plan)
 {
     enum { IMAGES = 3 };

@@ -1,4 +1,5 @@
-/* core_order.c: makes the order of a loader's samples and divides it into steps, from the config and the data sets. */
+/* core_order.c: determines the order of a loader's samples from the config and the data sets, and divides it into
+ * steps. */
 #include "checked.h"
 #include "core.h"
 #include "error.h"

@@ -22,7 +22,7 @@ stk_status stki_feed_close(stki_feed *feed, int64_t timeout_ns, stk_error *err);
 stk_status stki_feed_next(stki_feed *feed, stk_stream *stream, int64_t timeout_ns, stk_batch **out, stk_error *err);
 /* Like stki_prefetch_settle. */
 stk_status stki_feed_settle(stki_feed *feed, int64_t timeout_ns, stk_error *err);
-/* The device address of a tensor of the plan. */
+/* Returns the device address of a tensor of the plan. */
 void *stki_feed_place(const stk_batch *batch, const stki_field_plan *plan, const stki_row_tensor *tensor);
 /* Makes later work in `stream` wait until the batch's bytes have been written. */
 stk_status stki_feed_await(const stk_batch *batch, stk_stream *stream, stk_error *err);

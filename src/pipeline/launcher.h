@@ -1,5 +1,5 @@
-/* launcher.h: the rank of this process and the number of processes, from the options or the environment that launchers
- * set (torchrun, Open MPI, MPICH, Slurm). Read once, when a loader is opened. */
+/* launcher.h: finds the rank of this process and the number of processes in the options or in the environment set by a
+ * launcher (torchrun, Open MPI, MPICH, Slurm). This is done once, when a loader is opened. */
 #ifndef STKI_LAUNCHER_H
 #define STKI_LAUNCHER_H
 

@@ -128,9 +128,9 @@ typedef struct stki_placement {
 } stki_placement;
 
 /* Computes the placement for an image of this size. `box`: the sample's own box (top, left, height, width) if there is
- * a box_field; a box with fractional edges includes partial pixels. `occasion`: the sample for which random steps draw;
- * NULL: any possible result. The message of STK_E_BAD_SHAPE has the step, the size found and the size expected, but no
- * file. */
+ * a box_field; a box with fractional edges includes partial pixels. `occasion`: for the draws of random steps; NULL:
+ * the same draws for every image, for checks. The message of STK_E_BAD_SHAPE has the step, the size found and the size
+ * expected, but no file. */
 stk_status stki_geometry_apply(const stki_geometry *geometry, int64_t height, int64_t width, const double *box,
                                const stki_occasion *occasion, stki_placement *out, stk_error *err);
 

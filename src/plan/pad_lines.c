@@ -71,7 +71,7 @@ static void pad_by_lines(const stki_field_plan *plan, const stki_block *block, c
             const uint8_t *from =
                 (const uint8_t *)view->data + (run->from + run->step * (y - run->to)) * view->strides[0];
 
-            if (y + AHEAD < run->to + run->length) /* prefetches the next lines while these are converted */
+            if (y + AHEAD < run->to + run->length) /* prefetches a line that is copied a little later */
                 for (int64_t i = 0; i < view->strides[0]; i += 64)
                     __builtin_prefetch(from + AHEAD * run->step * view->strides[0] + i, 0, 2);
             pad_line(plan, block, &placement->pad_x, from, to);

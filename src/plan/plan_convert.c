@@ -75,7 +75,7 @@ static bool same_geometry(const stki_field_plan *plan, const stki_reader *x, con
     return x->swapped == y->swapped && memcmp(x->strides, y->strides, (size_t)x->ndim * sizeof x->strides[0]) == 0;
 }
 
-/* Compiles the conversion of `lines` pixel rows of the block to as many in the row. */
+/* Compiles the conversion of `lines` lines of the block to the same number of lines in the row. */
 static stk_status compile_strip(stki_field_plan *plan, stki_convert_desc desc, int64_t lines, stki_convert **out,
                                 stk_error *err)
 {
@@ -128,7 +128,7 @@ static void describe_planes(const stki_field_plan *plan, const making *m, int64_
     desc->src_strides[c] = high * width * size;
 }
 
-/* Color steps run in f32, between the bytes and the conversion. */
+/* Compiles the conversions of rows with color steps, which run in f32 before the conversion. */
 static stk_status compile_colors(stki_field_plan *plan, const making *m, stk_error *err)
 {
     enum { STRIP_BYTES = 24 << 10 };

@@ -43,7 +43,7 @@ typedef struct stki_row_tensor {
     int64_t row_bytes;  /* bytes of the largest row */
     int64_t offset;     /* offset in a slot; set by the slot's layout */
     bool late;          /* stored after all tensors that are not; also in host memory if the batch is on a device */
-    bool viewed;        /* views are ranges of its second axis */
+    bool viewed;        /* views narrow its second axis */
 } stki_row_tensor;
 
 /* A row without its padding. */
