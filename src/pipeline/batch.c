@@ -31,7 +31,7 @@ static void let_go(stk_batch *batch)
         stki_feed_release(batch);
     } else {
 #ifdef STKI_POISON
-        if (!stki_guards_any(&batch->guards)) /* poison the memory, so that use after release is noticed */
+        if (!stki_guards_any(&batch->guards)) /* poison the memory, so that use after release is detected */
             memset(batch->memory, 0xA5, (size_t)core->layout.bytes);
 #endif
         stki_ring_release(core->ring, &batch->ring);

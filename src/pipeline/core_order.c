@@ -260,7 +260,7 @@ static stk_status use_units(const stki_core *core, material *m, stk_error *err)
 
 /* ---- windows that begin at any token ---- */
 
-/* Number of windows `stride` apart in a group with this many possible starts. */
+/* Returns the number of windows `stride` apart in a group with this many possible starts. */
 static int64_t fixed_windows(int64_t starts, int64_t stride)
 {
     return starts > 0 ? (starts - 1) / stride + 1 : 0;

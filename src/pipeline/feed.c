@@ -156,7 +156,7 @@ static void release_to_ring(void *context, void *held)
         return;
 #ifdef STKI_POISON
     memset(batch->memory, 0xA5,
-           (size_t)feed->core->layout.bytes); /* poison the memory, so that use after release is noticed */
+           (size_t)feed->core->layout.bytes); /* poison the memory, so that use after release is detected */
 #endif
     stki_ring_release(feed->core->ring, &batch->ring);
 }

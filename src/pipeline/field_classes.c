@@ -294,7 +294,8 @@ static const char *spelled_otherwise(const stki_classes *names, const char *name
     return NULL;
 }
 
-/* The path of the sample's own file if its container names the samples, otherwise the path of the shard. stki_free. */
+/* Returns the path of the sample's own file if its container names the samples, otherwise that of the shard. The caller
+ * frees it with stki_free. */
 static char *path_of(const stki_class_shard *shard, int64_t sample)
 {
     const stki_container *container = shard->container;

@@ -13,8 +13,8 @@ enum { ATTEMPTS = 8 };
 
 #define KEY_SUBSTITUTE UINT64_C(0x7375627374697475) /* "substitu" */
 
-/* The substitute for `sample` at attempt 0, 1, …: a pure function of the seed, the sample and the attempt, drawn from
- * the samples of the same data set and subset. -1: there is none. */
+/* Returns the substitute for `sample` at attempt 0, 1, …, or -1 if there is none. It is a pure function of the seed,
+ * the sample and the attempt, and is drawn from the same data set and subset. */
 static int64_t substitute_of(const stki_core *core, int64_t sample, int32_t source, int attempt)
 {
     const uint64_t key = stki_order_key((uint64_t)core->config->seed, KEY_SUBSTITUTE);

@@ -26,7 +26,7 @@ typedef struct stki_manifest {
 stk_status stki_manifest_open(const char *path, stki_manifest *out, stk_error *err);
 void stki_manifest_fini(stki_manifest *list); /* a zeroed struct is allowed */
 
-/* The fingerprint of an output: a hash of the names, rows, bytes and checksums of its files, in this order. */
+/* Returns the fingerprint of an output, a hash of the names, rows, bytes and checksums of its files, in this order. */
 stki_u128 stki_manifest_fingerprint(const stki_manifest_file *files, int count);
 
 /* Checks that all files exist with the listed sizes, without reading their contents. STK_E_NOT_FOUND, STK_E_MISMATCH.

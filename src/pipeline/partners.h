@@ -16,7 +16,7 @@ stk_status stki_partners_begin(stki_core *core, stk_batch *batch, stk_error *err
 /* Maps row `row` of this rank to its number in the global batch (*own) and returns its partner's number, which is *own
  * if it has none. */
 int64_t stki_partner_of(const stk_batch *batch, int64_t row, int64_t *own);
-/* The mixing parameters for a row of images, or of labels that belong to images. */
+/* Returns the mixing parameters for a row of images, or of labels that belong to images. */
 stki_mixing stki_mixing_of(const stki_worker *worker, const stki_field_plan *plan, int64_t row);
 /* Whether the row of this field (or its unrounded f32 row) contains a part of its partner. */
 bool stki_row_is_mixed(const stki_worker *worker, const stki_field_plan *plan, int64_t row);

@@ -27,9 +27,9 @@ void stki_progress_destroy(stki_progress *progress); /* NULL is allowed. */
  * Returns the lease number. */
 int stki_progress_deliver(stki_progress *progress, int64_t step, const stki_totals *after);
 void stki_progress_release(stki_progress *progress, int lease);
-/* The first step that has not been released, and the totals of the steps before it. */
+/* Returns the first step that has not been released, and the totals of the steps before it. */
 void stki_progress_position(stki_progress *progress, int64_t *step, stki_totals *before);
-/* The totals of all delivered steps. */
+/* Returns the next step to be delivered, and the totals of the steps before it. */
 void stki_progress_delivered(stki_progress *progress, int64_t *step, stki_totals *out);
 /* Continues at another step. Batches leased earlier no longer affect the position; they may be released at any time. */
 void stki_progress_restart(stki_progress *progress, int64_t step, const stki_totals *before);

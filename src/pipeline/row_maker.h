@@ -32,7 +32,7 @@ struct stki_row_maker {
     const char *no_job;       /* why a preparation job cannot write such rows; NULL: it can */
     const char *pass;         /* for explain: names an extra pass over the bytes; NULL: none */
     void (*explain)(const stki_field_plan *plan, FILE *to); /* prints lines about the plan; NULL: none */
-    /* The length of a row of varying length; -1: the row failed. NULL: rows have no length. */
+    /* Returns the length of a row of varying length; -1: the row failed. NULL: rows have no length. */
     int64_t (*measure)(stki_worker *worker, const stki_field_plan *plan, int64_t row);
     /* Makes one or more rows of [row, last), starting at `row`, and returns how many. NULL: rows are made one at a time
      * by `make`. */
@@ -42,8 +42,8 @@ struct stki_row_maker {
     /* Makes part `part` of `parts` of a row. NULL: rows cannot be divided. */
     stk_status (*make_part)(stki_worker *worker, const stki_field_plan *plan, const stki_making_of *of, int64_t part,
                             int64_t parts, stk_error *err);
-    /* The part of its sample that a row shows; `own` is storage for a drawn placement. NULL: rows are not views of
-     * samples. */
+    /* Returns the part of its sample that a row shows. `own` is storage for a drawn placement. NULL: rows are not views
+     * of samples. */
     stk_status (*placement)(const stki_field_plan *plan, const stki_occasion *occasion, stki_placement *own,
                             const stki_placement **out, stk_error *err);
 };

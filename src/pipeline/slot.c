@@ -152,7 +152,7 @@ bool stki_slot_await(stk_batch *slot)
     stki_guards_clear(&slot->guards);
 #ifdef STKI_POISON
     memset(slot->memory, 0xA5,
-           (size_t)slot->core->layout.bytes); /* poison the memory, so that use after release is noticed */
+           (size_t)slot->core->layout.bytes); /* poison the memory, so that use after release is detected */
 #endif
     return true;
 }

@@ -15,7 +15,7 @@ typedef struct stki_pad {
     char element[16]; /* value of the padding, in the field's dtype */
 } stki_pad;
 
-/* `ragged` of a field of images: each image keeps its own shape (rows_images.h). */
+/* `ragged` of a field of images: each row has the shape of its image (rows_images.h). */
 typedef struct stki_ragged {
     bool asked;
     int64_t max_bytes; /* limit per row, bytes; 0: the size of the largest row */

@@ -445,7 +445,7 @@ static stk_status op_cast(state *s, const stki_node *node, stk_error *err)
 
 enum { DRAW_NAME = 320 };
 
-/* The default name of a step's random draw: FIELD/INDEX. */
+/* Returns the default name of a step's random draw: FIELD/INDEX. */
 static const char *default_draw(const state *s, char *buffer)
 {
     snprintf(buffer, DRAW_NAME, "%s/%d", s->field, s->index);
