@@ -2,7 +2,7 @@
  *
  *     tensors    the list of the field's tensors: extent, dtype, shape, and offset in a slot. All code that lays out
  *                slots, copies them to devices, closes gaps, counts bytes or names tensors iterates over this list.
- *     rows one of four layouts, which fills in the list and does what the list cannot express:
+ *     rows       one of four layouts, which fills in the list and does what the list cannot express:
  *
  *         stki_fixed_rows     rows of one shape                       NAME
  *         stki_ragged_rows    rows of different lengths               NAME.values, NAME.offsets
