@@ -312,7 +312,7 @@ static int run_apart(const char *path, const char *library)
     if (!error)
         error = start("/proc/self/exe", apart.argv, &fd, 1, false, &pid);
     if (error) {
-        (void)stki_fail_errno(&err, error, path, "the process that reads it cannot be started");
+        (void)stki_fail_errno(&err, error, path, "cannot start the process that reads this file");
         return apart.report(apart.context, &err);
     }
     while (waitpid(pid, &state, 0) < 0 && errno == EINTR)
@@ -423,7 +423,7 @@ static stk_status run_trial(const stki_apart_trial *t, const char *path, const c
         else if (!atomic_load(&notes->done))
             status = stki_fail_at(err, STK_E_IO,
                                   (stki_place){program, -1, -1, STKI_TEXT("exit status %d", WEXITSTATUS(state)), NULL},
-                                  "the program that test-reads HDF5 files ended before it had read %s", path);
+                                  "the program that test-reads HDF5 files exited before it had read %s", path);
     }
     if (notes != MAP_FAILED)
         (void)munmap(notes, sizeof *notes);

@@ -48,7 +48,7 @@ stk_status stki_document_text(stki_document *document, const char *text, int64_t
     char *copy;
 
     if (length > STKI_DOCUMENT_BYTES - document->text_bytes)
-        return stki_fail_location(err, STK_E_LIMIT, location, "more than %d bytes of text in one config",
+        return stki_fail_location(err, STK_E_LIMIT, location, "the config has more than %d bytes of text",
                                   STKI_DOCUMENT_BYTES);
     copy = stki_document_alloc(document, length + 1, err);
     if (!copy)
@@ -94,7 +94,7 @@ stk_status stki_node_create(stki_document *document, enum stki_node_kind kind, c
         return stki_fail_location(err, STK_E_LIMIT, location, "nested more than %d levels deep", STKI_DOCUMENT_DEPTH);
     if (document->node_count >= STKI_DOCUMENT_NODES)
         return stki_fail_location(err, STK_E_LIMIT, location,
-                                  "more than %d values in one config, including those from aliases and includes",
+                                  "the config has more than %d values, including those from aliases and includes",
                                   STKI_DOCUMENT_NODES);
     node = stki_document_alloc(document, sizeof *node, err);
     if (!node)
@@ -139,7 +139,7 @@ stk_status stki_node_append(stki_document *document, stki_node *parent, stki_nod
     stk_status status;
 
     if (parent->kind == STKI_NODE_MAP && parent->count >= STKI_DOCUMENT_KEYS) {
-        stki_fail_node(err, parent, "more than %d keys in one map", STKI_DOCUMENT_KEYS);
+        stki_fail_node(err, parent, "the map has more than %d keys", STKI_DOCUMENT_KEYS);
         if (err)
             err->status = STK_E_LIMIT;
         return STK_E_LIMIT;

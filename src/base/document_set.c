@@ -30,7 +30,7 @@ static stk_status split(stki_document *document, const char *text, int64_t lengt
             return stki_fail_location(err, STK_E_CONFIG, location,
                                       "found an empty key, expected a path such as loader.seed");
         if (bytes > STKI_DOCUMENT_KEY_BYTES)
-            return stki_fail_location(err, STK_E_LIMIT, location, "a key of more than %d bytes",
+            return stki_fail_location(err, STK_E_LIMIT, location, "a key is longer than %d bytes",
                                       STKI_DOCUMENT_KEY_BYTES);
         if (path->count == STKI_DOCUMENT_DEPTH - 1)
             return stki_fail_location(err, STK_E_LIMIT, location, "nested more than %d levels deep",

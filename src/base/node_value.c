@@ -197,7 +197,7 @@ stk_status stki_node_int(const stki_node *node, int64_t *out, stk_error *err)
     if (plain(node) && scalar_int(node->text, out))
         return STK_OK;
     if (plain(node) && strspn(node->text, "+-0123456789") == strlen(node->text) && strlen(node->text) > 18)
-        return stki_fail_value(err, node, "an integer that fits into 64 bits");
+        return stki_fail_value(err, node, "an integer that fits in 64 bits");
     if (node->kind == STKI_NODE_SCALAR && node->quoted && scalar_int(node->text, out))
         return stki_fail_value(err, node, "an integer without quotes");
     return stki_fail_value(err, node, "a decimal integer");

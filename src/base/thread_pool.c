@@ -170,7 +170,8 @@ stk_status stki_thread_pool_submit(stki_thread_pool *pool, void *task, int64_t p
     assert(parts >= 0);
     stki_lock(&pool->lock);
     if (pool->submitted - pool->taken >= pool->opts.depth) {
-        status = stki_fail(err, STK_E_BUSY, "%s: a task must be taken first", pool->opts.name);
+        status = stki_fail(err, STK_E_BUSY, "%s: the thread pool accepts no more tasks until one has been taken",
+                           pool->opts.name);
     } else if (pool->failed < INT64_MAX && pool->submitted == pool->taken) {
         status = fail(pool, err);
     } else {

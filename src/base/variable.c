@@ -81,7 +81,7 @@ static stk_status put(stki_document *document, const stki_location *location, st
                       int64_t length, stk_error *err)
 {
     if (length > STKI_DOCUMENT_BYTES - to->length)
-        return stki_fail_location(err, STK_E_LIMIT, location, "more than %d bytes of text in one config",
+        return stki_fail_location(err, STK_E_LIMIT, location, "the config has more than %d bytes of text",
                                   STKI_DOCUMENT_BYTES);
     if (to->length + length + 1 > to->capacity) {
         int64_t capacity = 2 * (to->length + length) + 64;

@@ -81,7 +81,7 @@ static stk_status open_anchor(struct reader *reader, const stki_location *locati
     *out = find_anchor(reader, (const char *)name);
     if (!*out) {
         if (reader->anchor_count == STKI_DOCUMENT_ANCHORS)
-            return stki_fail_location(reader->err, STK_E_LIMIT, location, "more than %d anchors in one file",
+            return stki_fail_location(reader->err, STK_E_LIMIT, location, "the file has more than %d anchors",
                                       STKI_DOCUMENT_ANCHORS);
         status = stki_document_text(reader->document, (const char *)name, (int64_t)strlen((const char *)name), location,
                                     &copy, reader->err);
@@ -101,8 +101,8 @@ static stk_status read_alias(struct reader *reader, const yaml_event_t *event, c
     const struct anchor *anchor = find_anchor(reader, name);
 
     if (!anchor)
-        return stki_fail_location(reader->err, STK_E_CONFIG, location, "no anchor &%.60s before the alias *%.60s", name,
-                                  name);
+        return stki_fail_location(reader->err, STK_E_CONFIG, location, "no anchor &%.60s precedes the alias *%.60s",
+                                  name, name);
     if (!anchor->node)
         return stki_fail_location(reader->err, STK_E_CONFIG, location, "the alias *%.60s is inside its own anchor",
                                   name);
@@ -113,8 +113,8 @@ static stk_status read_alias(struct reader *reader, const yaml_event_t *event, c
 
 static stk_status refuse_tag(struct reader *reader, const stki_location *location, const yaml_char_t *tag)
 {
-    return tag ? stki_fail_location(reader->err, STK_E_CONFIG, location, "found the tag %.60s, tags are not allowed",
-                                    (const char *)tag)
+    return tag ? stki_fail_location(reader->err, STK_E_CONFIG, location,
+                                    "found the tag %.60s, but tags are not allowed", (const char *)tag)
                : STK_OK;
 }
 
@@ -170,9 +170,9 @@ static stk_status read_key(struct reader *reader, yaml_event_t *event, const stk
         return stki_fail_location(reader->err, STK_E_CONFIG, location, "a key cannot be an anchor");
     length = stki_variables_show(text, (int64_t)event->data.scalar.length);
     if (length == 0)
-        return stki_fail_location(reader->err, STK_E_CONFIG, location, "an empty key");
+        return stki_fail_location(reader->err, STK_E_CONFIG, location, "the key is empty");
     if (length > STKI_DOCUMENT_KEY_BYTES)
-        return stki_fail_location(reader->err, STK_E_LIMIT, location, "a key of more than %d bytes",
+        return stki_fail_location(reader->err, STK_E_LIMIT, location, "the key is longer than %d bytes",
                                   STKI_DOCUMENT_KEY_BYTES);
     if (stki_text_check(text, length, STKI_TEXT_KEY, what) >= 0)
         return stki_fail_location(reader->err, STK_E_CONFIG, location, "invalid key: %s", what);
@@ -183,7 +183,7 @@ static stk_status read_key(struct reader *reader, yaml_event_t *event, const stk
     location->key_column = location->column;
     if (event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE && strcmp(text, "<<") == 0)
         return stki_fail_location(reader->err, STK_E_CONFIG, location,
-                                  "merge keys are not allowed, use include or repeat the keys");
+                                  "merge keys are not allowed; use include or repeat the keys");
     before = stki_node_get(map, text);
     if (before && before->key_line > 0)
         return stki_fail_location(reader->err, STK_E_CONFIG, location, "duplicate key, first on line %d",
@@ -314,7 +314,7 @@ static stk_status check_text(stki_document *document, const char *text, int64_t 
     int64_t at, i, line_start = 0;
 
     if (length > STKI_DOCUMENT_BYTES - document->read_bytes)
-        return stki_fail_location(err, STK_E_LIMIT, location, "more than %d bytes of text in one config",
+        return stki_fail_location(err, STK_E_LIMIT, location, "the config has more than %d bytes of text",
                                   STKI_DOCUMENT_BYTES);
     document->read_bytes += length;
     at = stki_text_check(text, length, STKI_TEXT_FILE, what);

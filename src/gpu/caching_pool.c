@@ -167,7 +167,7 @@ static stk_status pool_alloc(stki_pool *base, int64_t bytes, stk_stream *stream,
     stk_status status = STK_OK;
 
     if (!stki_pool_request_init(pool, bytes, stream, &request))
-        return bytes < 0 ? stki_fail(err, STK_E_BAD_ARG, "a block cannot have %" PRId64 " bytes", bytes)
+        return bytes < 0 ? stki_fail(err, STK_E_BAD_ARG, "invalid block size: %" PRId64 " bytes", bytes)
                          : stki_pool_fail_memory(pool, &request, "no device has that much memory", err);
     stki_lock(&pool->lock);
     (void)stki_pool_process(pool);
@@ -189,7 +189,7 @@ static stk_status pool_alloc_exact(stki_pool *base, int64_t bytes, void **out, s
     stk_status status;
 
     if (bytes < 0)
-        return stki_fail(err, STK_E_BAD_ARG, "a block cannot have %" PRId64 " bytes", bytes);
+        return stki_fail(err, STK_E_BAD_ARG, "invalid block size: %" PRId64 " bytes", bytes);
     status = grow(stki_caching_pool_of(base), &request, &block, err);
     if (status == STK_OK)
         *out = block->address;
@@ -203,7 +203,7 @@ static void synchronize(void *context, stk_device *device)
     stk_status status = device->ops->synchronize(device, &err);
 
     stki_lock(&pool->lock);
-    stki_pool_note_error(pool, "work on freed memory", status, &err);
+    stki_pool_note_error(pool, "waiting for work on freed memory", status, &err);
     stki_unlock(&pool->lock);
 }
 

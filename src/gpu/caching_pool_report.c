@@ -216,13 +216,12 @@ stk_status stki_pool_summary(stki_pool *base, char **out, stk_error *err)
     put_row(&text, "free in the cache", stats.reserved_bytes - stats.active_bytes, -1, line);
     put_row(&text, "split", stats.split_bytes, -1, "free in partly used segments: cannot be returned");
     stki_putf(&text,
-              "%" PRId64 " blocks in %" PRId64 " segments; %" PRId64 " allocations, %" PRId64
-              " of them by the driver; %" PRId64 " segments returned to it; %" PRId64 " retries, %" PRId64
-              " failures\n",
+              "blocks: %" PRId64 ", segments: %" PRId64 ", allocations: %" PRId64 " (by the driver: %" PRId64
+              "), segments returned: %" PRId64 ", retries: %" PRId64 ", failures: %" PRId64 "\n",
               stats.blocks, stats.segments, stats.allocations, stats.driver_allocations, stats.driver_frees,
               stats.retries, stats.out_of_memory);
     if (pool->errors > 0)
-        stki_putf(&text, "%" PRId64 " errors while returning memory, the last one: %s\n", pool->errors,
+        stki_putf(&text, "errors while returning memory: %" PRId64 ", the last one: %s\n", pool->errors,
                   pool->last_error);
     put_parts(&text, pool, &sums);
     stki_unlock(&pool->lock);

@@ -166,7 +166,7 @@ static bool is_complete(stki_caching_pool *pool, stk_event *event)
     stk_error err = {0};
     stk_status status = event ? stk_event_query(event, &err) : STK_OK;
 
-    stki_pool_note_error(pool, "work on freed memory", status, &err);
+    stki_pool_note_error(pool, "querying work on freed memory", status, &err);
     return status != STK_AGAIN;
 }
 

@@ -93,7 +93,7 @@ stk_status stki_cuda_enter(stki_cuda_device *cuda, const char *doing, stk_error 
                          cuda->name, doing);
     result = stki_cuda->push_context(cuda->context);
     if (result)
-        return stki_fail(err, STK_E_DEVICE, "%s: %s: cannot make its context current: %s", cuda->name, doing,
+        return stki_fail(err, STK_E_DEVICE, "%s: %s: cannot make the device's context current: %s", cuda->name, doing,
                          stki_cuda->driver_error_name(result));
     set_relaxed_capture_mode();
     return STK_OK;

@@ -173,7 +173,7 @@ static stk_status make(int index, stki_cuda_device **out, stk_error *err)
     stki_cuda_device_init(cuda, index);
     result = stki_cuda->retain_context(&cuda->context, index);
     if (result)
-        status = stki_fail(err, STK_E_DEVICE, "%s: the driver cannot create a context on it: %s", cuda->name,
+        status = stki_fail(err, STK_E_DEVICE, "%s: the driver cannot create a context on this GPU: %s", cuda->name,
                            stki_cuda->driver_error_name(result));
     if (status == STK_OK)
         status = examine(cuda, index, err);

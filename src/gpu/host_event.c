@@ -32,7 +32,8 @@ static stk_status check_fork(const host_event *event, stk_error *err)
 {
     if (event->generation == stki_fork_generation())
         return STK_OK;
-    return stki_fail(err, STK_E_FORKED, "an event of %s from before the fork", event->event.device->name);
+    return stki_fail(err, STK_E_FORKED, "the event of %s was created before the fork and cannot be used in the child",
+                     event->event.device->name);
 }
 
 stk_status stki_host_event_create(stk_device *device, bool timing, stk_event **out, stk_error *err)

@@ -269,7 +269,8 @@ static bool inherited(const stki_host_stream *stream)
 
 static stk_status refuse_inherited(const stki_host_stream *stream, stk_error *err)
 {
-    return stki_fail(err, STK_E_FORKED, "a stream of %s from before the fork: its thread runs only in the parent",
+    return stki_fail(err, STK_E_FORKED,
+                     "the stream of %s was created before the fork; its thread runs only in the parent",
                      stream->device->name);
 }
 

@@ -604,7 +604,7 @@ static stk_status timed_out(stki_prefetch *prefetch, stk_error *err)
         return stki_fail(err, STK_E_TIMEOUT,
                          "%d cop%s to %s of delivered batches %s unfinished: the device's streams are slow or hang",
                          copying, copying == 1 ? "y" : "ies", name, copying == 1 ? "is" : "are");
-    return stki_fail(err, STK_E_TIMEOUT, "no batch has arrived for %s (%lld slots held)", name, (long long)now.held);
+    return stki_fail(err, STK_E_TIMEOUT, "no batch has arrived for %s (slots held: %lld)", name, (long long)now.held);
 }
 
 /* Waits for the first slot in the queue, without removing it. One thread at a time. */

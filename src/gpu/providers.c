@@ -51,7 +51,7 @@ stk_status stk_device_find(const char *name, stk_device **out, stk_error *err)
         snprintf(known + used, sizeof known - used, ", %s", providers[i]->prefix);
     }
     stki_device_each(add_known, known);
-    return stki_fail(err, STK_E_DEVICE, "no device '%s' here (there are: %s)", name, known);
+    return stki_fail(err, STK_E_DEVICE, "no device '%s' (available: %s)", name, known);
 }
 
 int stk_cuda_device_count(stk_error *err)

@@ -13,7 +13,7 @@ stk_status stki_broadcast_shape(int a_ndim, const int64_t *a_shape, int b_ndim, 
     for (int i = 0; i < ndim; i++) { /* from the right */
         int64_t a = i < a_ndim ? a_shape[a_ndim - 1 - i] : 1, b = i < b_ndim ? b_shape[b_ndim - 1 - i] : 1;
         if (a != b && a != 1 && b != 1)
-            return stki_fail(err, STK_E_BAD_BROADCAST, "shapes %s and %s cannot be broadcast",
+            return stki_fail(err, STK_E_BAD_BROADCAST, "shapes %s and %s cannot be broadcast together",
                              STKI_SHAPE(a_ndim, a_shape), STKI_SHAPE(b_ndim, b_shape));
         common[ndim - 1 - i] = a == 1 ? b : a;
     }

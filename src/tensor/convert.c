@@ -89,8 +89,8 @@ static stk_status check_axes(const stki_convert_desc *desc, int64_t *out_numel, 
         if (n < 0)
             return stki_fail(err, STK_E_BAD_SHAPE, "convert: axis %d has the negative size %" PRId64, k, n);
         if (ds == 0 && n > 1)
-            return stki_fail(err, STK_E_BAD_OVERLAP, "convert: axis %d would write %" PRId64 " elements to one address",
-                             k, n);
+            return stki_fail(err, STK_E_BAD_OVERLAP,
+                             "convert: axis %d would write %" PRId64 " elements to the same address", k, n);
         if (n <= 1) {
             numel *= n;
             continue;
@@ -111,8 +111,8 @@ static stk_status check_channels(const stki_convert_desc *desc, stk_error *err)
     if (!desc->a || !desc->b)
         return stki_fail(err, STK_E_BAD_ARG, "convert: no coefficients");
     if (desc->channel_axis < -1 || desc->channel_axis >= desc->ndim)
-        return stki_fail(err, STK_E_BAD_DIM, "convert: channel axis %d, but there are %d axes", desc->channel_axis,
-                         desc->ndim);
+        return stki_fail(err, STK_E_BAD_DIM, "convert: channel axis %d is out of range for a %d-dimensional sample",
+                         desc->channel_axis, desc->ndim);
     int64_t expected = desc->channel_axis < 0 ? 1 : desc->shape[desc->channel_axis];
     if (desc->channels != 1 && desc->channels != expected)
         return stki_fail(err, STK_E_BAD_SHAPE, "convert: %" PRId64 " coefficient pairs for %" PRId64 " channels",

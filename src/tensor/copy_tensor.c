@@ -14,7 +14,8 @@ stk_status stki_check_may_fill(const stk_tensor *out, stk_error *err)
     if (out->flags & STK_TENSOR_READONLY)
         return stki_fail(err, STK_E_BAD_ARG, "the tensor is read-only");
     if (out->flags & STK_TENSOR_SWAPPED)
-        return stki_fail(err, STK_E_UNSUPPORTED, "the output is in the opposite byte order, which can only be read");
+        return stki_fail(err, STK_E_UNSUPPORTED,
+                         "the output is in the opposite byte order, which is supported only for reading");
     return STK_OK;
 }
 

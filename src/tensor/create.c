@@ -287,7 +287,7 @@ stk_status stk_tensor_to_bytes(const stk_tensor *tensor, void *out, int64_t byte
     stk_status status;
 
     if (bytes != stk_tensor_nbytes(tensor))
-        return stki_fail(err, STK_E_BAD_ARG, "found %" PRId64 " bytes for a tensor of %" PRId64 " bytes", bytes,
+        return stki_fail(err, STK_E_BAD_ARG, "the buffer has %" PRId64 " bytes, but the tensor has %" PRId64, bytes,
                          stk_tensor_nbytes(tensor));
     status = stk_tensor_borrow(out, tensor->dtype, tensor->ndim, tensor->shape, NULL, &flat, err);
     return status != STK_OK ? status : stki_tensor_transfer(&flat, tensor, err);

@@ -24,8 +24,8 @@ stk_status stki_device_register(stk_device *device, stk_error *err)
         if (!strcmp(devices[i]->name, device->name))
             status = stki_fail(err, STK_E_BAD_ARG, "a device '%s' is already registered", device->name);
     if (status == STK_OK && count == MAX_DEVICES)
-        status = stki_fail(err, STK_E_LIMIT, "device '%s' cannot be registered: there are already %d", device->name,
-                           MAX_DEVICES);
+        status = stki_fail(err, STK_E_LIMIT, "device '%s' cannot be registered: there are already %d devices",
+                           device->name, MAX_DEVICES);
     if (status == STK_OK) {
         devices[count] = device;
         atomic_store_explicit(&device_count, count + 1, memory_order_release);
@@ -52,7 +52,9 @@ stk_status stk_device_get_properties(stk_device *device, stk_device_properties *
 
     device = device ? device : stk_device_cpu();
     if (size < sizeof size)
-        return stki_fail(err, STK_E_BAD_ARG, "device properties: struct_size is %" PRIu32, size);
+        return stki_fail(err, STK_E_BAD_ARG,
+                         "device properties: struct_size: found %" PRIu32 ", expected sizeof(stk_device_properties)",
+                         size);
     status = device->ops->properties(device, &found, err);
     if (status != STK_OK)
         return status;

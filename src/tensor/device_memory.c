@@ -67,7 +67,9 @@ stk_status stk_device_get_memory_stats(stk_device *device, stk_device_memory kin
 
     device = device ? device : stk_device_cpu();
     if (size < sizeof size)
-        return stki_fail(err, STK_E_BAD_ARG, "memory stats: struct_size is %" PRIu32, size);
+        return stki_fail(err, STK_E_BAD_ARG,
+                         "memory stats: struct_size: found %" PRIu32 ", expected sizeof(stk_device_memory_stats)",
+                         size);
     pool = pool_of(device, kind);
     if (pool) {
         pool->ops->stats(pool, &stats);

@@ -104,7 +104,7 @@ static bool fits(stk_dtype dtype, stk_scalar value)
 stk_status stki_element_from_scalar(stk_dtype dtype, stk_scalar value, stki_element *out, stk_error *err)
 {
     if (!fits(dtype, value))
-        return stki_fail(err, STK_E_BAD_VALUE, "%.17g does not fit into %s", stki_scalar_to_double(value),
+        return stki_fail(err, STK_E_BAD_VALUE, "%.17g does not fit in %s", stki_scalar_to_double(value),
                          stk_dtype_name(dtype));
     *out = stki_element_cast(dtype, value);
     return STK_OK;
@@ -137,7 +137,7 @@ static stk_status element_view(const stk_tensor *tensor, int ndim, const int64_t
     int64_t offset = 0;
 
     if (ndim != tensor->ndim)
-        return stki_fail(err, STK_E_BAD_DIM, "the index has %d numbers, but the tensor has %d axes", ndim,
+        return stki_fail(err, STK_E_BAD_DIM, "index: found length %d, expected %d, one number per axis", ndim,
                          tensor->ndim);
     for (int i = 0; i < tensor->ndim; i++) {
         int64_t size = tensor->shape[i], at = index[i];

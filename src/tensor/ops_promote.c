@@ -67,9 +67,10 @@ static stk_status promote(stk_dtype a, stk_dtype b, stk_dtype *out, stk_error *e
     if (a == b || a == STK_DTYPE_NONE || b == STK_DTYPE_NONE)
         *out = a == STK_DTYPE_NONE ? b : a;
     else if ((is_wide_unsigned(a) || is_wide_unsigned(b)) && of_a != STKI_CATEGORY_REAL && of_b != STKI_CATEGORY_REAL)
-        return stki_fail(err, STK_E_BAD_DTYPE,
-                         "%s and %s have no common dtype: u16, u32 and u64 only combine with themselves and reals",
-                         stk_dtype_name(a), stk_dtype_name(b));
+        return stki_fail(
+            err, STK_E_BAD_DTYPE,
+            "%s and %s have no common dtype: u16, u32 and u64 combine only with themselves and real dtypes",
+            stk_dtype_name(a), stk_dtype_name(b));
     else if (of_a != of_b)
         *out = of_a > of_b ? a : b;
     else

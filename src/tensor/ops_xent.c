@@ -83,8 +83,9 @@ static stk_status index_loss(struct call *call, const char *logits, const char *
     if (class == call->opts.ignore_index)
         return STK_OK;
     if (class < 0 || class >= call->classes)
-        return stki_fail(err, STK_E_BAD_INDEX, "cross_entropy: target %" PRId64 " is not one of %" PRId64 " classes",
-                         class, call->classes);
+        return stki_fail(err, STK_E_BAD_INDEX,
+                         "cross_entropy: target %" PRId64 " is outside [0, %" PRId64 "), the range of classes", class,
+                         call->classes);
     stki_scores_measure(&call->scores, logits);
     stki_scores_log_softmax(&call->scores, &lp, class, 1);
     *loss = -weight_of(call, class) * lp;
@@ -175,7 +176,9 @@ static stk_status read_opts(struct call *call, const stk_cross_entropy_opts *opt
     stk_cross_entropy_opts *own = &call->opts;
 
     if (opts && opts->struct_size < sizeof opts->struct_size)
-        return stki_fail(err, STK_E_BAD_ARG, "cross_entropy: opts.struct_size is %" PRIu32, opts->struct_size);
+        return stki_fail(err, STK_E_BAD_ARG,
+                         "cross_entropy: opts.struct_size: found %" PRIu32 ", expected sizeof(stk_cross_entropy_opts)",
+                         opts->struct_size);
     if (opts)
         memcpy(own, opts, opts->struct_size < sizeof *own ? opts->struct_size : sizeof *own);
     if (!own->has_ignore_index)
@@ -193,14 +196,15 @@ static stk_status check_dtypes(struct call *call, const stk_tensor *logits, cons
     const stk_tensor *weight = call->opts.weight;
 
     if (stki_dtype_category(logits->dtype) != STKI_CATEGORY_REAL)
-        return stki_fail(err, STK_E_BAD_DTYPE, "cross_entropy: logits of %s, expected a real dtype",
+        return stki_fail(err, STK_E_BAD_DTYPE, "cross_entropy: the logits are %s, expected a real dtype",
                          stk_dtype_name(logits->dtype));
     call->probabilities = stki_dtype_category(target->dtype) == STKI_CATEGORY_REAL;
     if (!call->probabilities && target->dtype != STK_I64 && target->dtype != STK_U8)
-        return stki_fail(err, STK_E_BAD_DTYPE, "cross_entropy: targets of %s, expected i64, u8 or a real dtype",
+        return stki_fail(err, STK_E_BAD_DTYPE, "cross_entropy: the targets are %s, expected i64, u8 or a real dtype",
                          stk_dtype_name(target->dtype));
     if (weight && weight->dtype != logits->dtype)
-        return stki_fail(err, STK_E_BAD_DTYPE, "cross_entropy: weights of %s, expected %s as for the logits",
+        return stki_fail(err, STK_E_BAD_DTYPE,
+                         "cross_entropy: the weights are %s, expected %s, the dtype of the logits",
                          stk_dtype_name(weight->dtype), stk_dtype_name(logits->dtype));
     return STK_OK;
 }
@@ -220,12 +224,13 @@ static stk_status check_shapes(struct call *call, const stk_tensor *logits, cons
         if (i != call->class_axis)
             call->shape[call->ndim++] = logits->shape[i];
     if (weight && (weight->ndim != 1 || weight->shape[0] != call->classes))
-        return stki_fail(err, STK_E_BAD_SHAPE, "cross_entropy: weights of shape %s for %" PRId64 " classes",
+        return stki_fail(err, STK_E_BAD_SHAPE,
+                         "cross_entropy: the weights have shape %s, expected [%" PRId64 "], one per class",
                          STKI_SHAPE(weight->ndim, weight->shape), call->classes);
     for (int i = 0; i < wanted_ndim && same; i++)
         same = target->shape[i] == wanted[i];
     if (!same)
-        return stki_fail(err, STK_E_BAD_SHAPE, "cross_entropy: %s of shape %s, expected %s",
+        return stki_fail(err, STK_E_BAD_SHAPE, "cross_entropy: the %s have shape %s, expected %s",
                          call->probabilities ? "probabilities" : "class indices",
                          STKI_SHAPE(target->ndim, target->shape), STKI_SHAPE(wanted_ndim, wanted));
     return STK_OK;

@@ -50,7 +50,7 @@ stk_status stki_quant_check(stk_qdtype qdtype, stk_qscheme scheme, stk_error *er
     if (!known(qdtype))
         return stki_fail(err, STK_E_BAD_ARG, "%d is not a quantized dtype (qint8, quint8, qint32)", (int)qdtype);
     if (scheme != STK_QUANT_AFFINE && scheme != STK_QUANT_SYMMETRIC)
-        return stki_fail(err, STK_E_BAD_ARG, "%d is not a scheme (affine, symmetric)", (int)scheme);
+        return stki_fail(err, STK_E_BAD_ARG, "%d is not a quantization scheme (affine, symmetric)", (int)scheme);
     return STK_OK;
 }
 

@@ -42,7 +42,7 @@ static stk_status begin_samples(stki_samples *samples, const stk_tensor *tensor,
         return stki_fail(err, STK_E_BAD_DTYPE, "calibration: the samples are %s, but must be real",
                          stk_dtype_name(tensor->dtype));
     if (axis != STK_QUANT_PER_TENSOR && (axis < 0 || axis >= tensor->ndim))
-        return stki_fail(err, STK_E_BAD_DIM, "calibration: axis %d is out of range for a tensor with %d axes", axis,
+        return stki_fail(err, STK_E_BAD_DIM, "calibration: axis %d is out of range for a %d-dimensional tensor", axis,
                          tensor->ndim);
     samples->count = stk_tensor_numel(tensor);
     samples->channels = axis < 0 ? 1 : tensor->shape[axis];

@@ -26,11 +26,11 @@ static stk_status check_channels(const stk_tensor *tensor, const stk_quant *quan
     if (quant->axis < 0)
         return STK_OK;
     if (quant->axis >= tensor->ndim)
-        return stki_fail(err, STK_E_BAD_DIM, "quantization: axis %d is out of range for a tensor with %d axes",
+        return stki_fail(err, STK_E_BAD_DIM, "quantization: axis %d is out of range for a %d-dimensional tensor",
                          quant->axis, tensor->ndim);
     if (tensor->shape[quant->axis] != quant->count)
         return stki_fail(err, STK_E_BAD_SHAPE,
-                         "axis %d has %" PRId64 " channels, but there are %" PRId64 " pairs of parameters", quant->axis,
+                         "axis %d has length %" PRId64 ", but the number of parameter pairs is %" PRId64, quant->axis,
                          tensor->shape[quant->axis], quant->count);
     return STK_OK;
 }

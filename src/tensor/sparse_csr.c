@@ -39,11 +39,11 @@ static stk_status check_lengths(const stk_csr *csr, stk_error *err)
                          stk_dtype_name(starts->dtype), stk_dtype_name(columns->dtype));
     if (starts->shape[0] - 1 != csr->shape[0])
         return stki_fail(err, STK_E_BAD_SHAPE,
-                         "found %" PRId64 " row starts for %" PRId64 " rows: there must be one more than rows",
+                         "row starts: found %" PRId64 ", expected one more than the number of rows, %" PRId64,
                          starts->shape[0], csr->shape[0]);
     if (columns->shape[0] != values->shape[0])
-        return stki_fail(err, STK_E_BAD_SHAPE, "found %" PRId64 " columns for %" PRId64 " values", columns->shape[0],
-                         values->shape[0]);
+        return stki_fail(err, STK_E_BAD_SHAPE, "columns: found %" PRId64 ", expected %" PRId64 ", one per value",
+                         columns->shape[0], values->shape[0]);
     return STK_OK;
 }
 
@@ -56,8 +56,9 @@ static stk_status check_rows(const struct arrays *arrays, int64_t rows, int64_t 
                          starts[0], starts[rows], entries);
     for (int64_t row = 0; row < rows; row++)
         if (starts[row] > starts[row + 1])
-            return stki_fail(err, STK_E_BAD_ARG, "row %" PRId64 " starts at entry %" PRId64 " and ends at %" PRId64,
-                             row, starts[row], starts[row + 1]);
+            return stki_fail(err, STK_E_BAD_ARG,
+                             "row %" PRId64 " starts at entry %" PRId64 " but ends at entry %" PRId64, row, starts[row],
+                             starts[row + 1]);
     for (int64_t row = 0; row < rows; row++)
         for (int64_t k = starts[row] + 1; k < starts[row + 1]; k++)
             if (columns[k - 1] >= columns[k])

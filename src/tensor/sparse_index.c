@@ -85,7 +85,7 @@ stk_status stki_indices_store(const int64_t *indices, int ndim, const int64_t *s
     for (int64_t i = 0; dtype == STK_I32 && i < count; i++)
         if (indices[i] > INT32_MAX) {
             stk_tensor_release(&made);
-            return stki_fail(err, STK_E_BAD_VALUE, "%" PRId64 " does not fit an i32 index", indices[i]);
+            return stki_fail(err, STK_E_BAD_VALUE, "index %" PRId64 " does not fit in i32", indices[i]);
         }
     stki_cast_init(&cast, dtype, STK_I64, false);
     stki_cast_row(&cast, made.data, stk_dtype_size(dtype), indices, sizeof *indices, count);

@@ -85,7 +85,7 @@ stk_status stk_storage_create(stk_device *device, int64_t bytes, stk_storage **o
     stk_status status;
 
     if (bytes < 0)
-        return stki_fail(err, STK_E_BAD_ARG, "a storage cannot have %" PRId64 " bytes", bytes);
+        return stki_fail(err, STK_E_BAD_ARG, "invalid storage size: %" PRId64 " bytes", bytes);
     device = device ? device : stk_device_cpu();
     if (device == stk_device_cpu() && bytes <= SMALL)
         status = small_storage(bytes, &storage, err);

@@ -252,7 +252,8 @@ stk_status stk_event_query(stk_event *event, stk_error *err)
 stk_status stk_event_elapsed(const stk_event *from, const stk_event *to, int64_t *out_ns, stk_error *err)
 {
     if (from->device != to->device)
-        return stki_fail(err, STK_E_BAD_DEVICE, "the events belong to %s and %s", from->device->name, to->device->name);
+        return stki_fail(err, STK_E_BAD_DEVICE, "the events belong to different devices: %s and %s", from->device->name,
+                         to->device->name);
     if (!from->timing || !to->timing)
         return stki_fail(err, STK_E_BAD_ARG, "an event created without timing has no time");
     return from->device->ops->event_elapsed(from->device, from, to, out_ns, err);

@@ -51,8 +51,8 @@ stk_status stki_row_major(stk_dtype dtype, int ndim, const int64_t *shape, int64
         row[i] = bytes;
         empty = empty || shape[i] == 0;
         if (!stki_mul(bytes, shape[i] ? shape[i] : 1, &bytes))
-            return stki_fail(err, STK_E_BAD_SHAPE, "shape %s of %s does not fit in 63 bits", STKI_SHAPE(ndim, shape),
-                             stk_dtype_name(dtype));
+            return stki_fail(err, STK_E_BAD_SHAPE, "the size in bytes of shape %s of %s does not fit in 63 bits",
+                             STKI_SHAPE(ndim, shape), stk_dtype_name(dtype));
     }
     if (strides && ndim > 0)
         memcpy(strides, row, sizeof row[0] * (size_t)ndim);
@@ -303,7 +303,7 @@ stk_status stk_tensor_record_stream(const stk_tensor *tensor, stk_stream *stream
     if (!stream)
         return STK_OK; /* work without a stream has already completed */
     if (!pinned && owner != stream->device)
-        return stki_fail(err, STK_E_BAD_DEVICE, "a tensor on %s is used in a stream of %s", owner->name,
+        return stki_fail(err, STK_E_BAD_DEVICE, "a tensor on %s cannot be used in a stream of %s", owner->name,
                          stream->device->name);
     if (storage && !storage->free_fn && !storage->small)
         stki_device_record_stream(owner, pinned ? STK_MEMORY_PINNED : STK_MEMORY_DEVICE, storage->data, stream);

@@ -15,8 +15,8 @@ stk_status stki_wrap_dim(int dim, int ndim, const char *what, int *out, stk_erro
     int limit = ndim > 0 ? ndim : 1;
 
     if (dim < -limit || dim >= limit)
-        return stki_fail(err, STK_E_BAD_DIM, "%s: dimension %d is out of range for a tensor with %d dimensions", what,
-                         dim, ndim);
+        return stki_fail(err, STK_E_BAD_DIM, "%s: dimension %d is out of range for a %d-dimensional tensor", what, dim,
+                         ndim);
     *out = dim < 0 ? dim + limit : dim;
     return STK_OK;
 }

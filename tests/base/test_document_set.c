@@ -157,7 +157,7 @@ static void the_value_is_the_language_of_the_files(void **state)
     assert_set_fails(document, "a=[1", STK_E_CONFIG,
                      "--set a=[1: not YAML: did not find expected ',' or ']', while parsing a flow sequence");
     assert_set_fails(document, "a=!!int 3", STK_E_CONFIG,
-                     "--set a=!!int 3: found the tag tag:yaml.org,2002:int, tags are not allowed");
+                     "--set a=!!int 3: found the tag tag:yaml.org,2002:int, but tags are not allowed");
     assert_set_fails(document, "a=\xff", STK_E_CONFIG, "--set a=?: not text: byte 0xff is not valid UTF-8");
     stki_document_destroy(document);
 }

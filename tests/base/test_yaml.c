@@ -154,7 +154,7 @@ static void wrong_texts(void **state)
     assert_parse_fails("b:\n  ? [1, 2]\n  : 3\n", STK_E_CONFIG, "t.yaml:2: b: …key");
     assert_parse_fails("a: &x b\n*x : 3\n", STK_E_CONFIG, "t.yaml:2: …key");
     assert_parse_fails("&x b: 3\n", STK_E_CONFIG, "t.yaml:1: …anchor");
-    assert_parse_fails("b: {'': 3}\n", STK_E_CONFIG, "t.yaml:1: b: …empty key");
+    assert_parse_fails("b: {'': 3}\n", STK_E_CONFIG, "t.yaml:1: b: the key is empty");
     assert_parse_fails("include: x.yaml\n", STK_E_CONFIG, "t.yaml:1: include: …not allowed");
     assert_parse_fails("include: {a: 1}\n", STK_E_CONFIG, "t.yaml:1: include: found a map, expected …file");
     assert_parse_fails("include:\n", STK_E_CONFIG, "t.yaml:1: include: found nothing, expected …file");
@@ -286,7 +286,7 @@ static void alias_bombs_are_limited(void **state)
     for (; level < 'k'; level++)
         at += sprintf(at, "%c: &%c [*%c, *%c, *%c, *%c, *%c, *%c, *%c, *%c, *%c]\n", level, level, level - 1, level - 1,
                       level - 1, level - 1, level - 1, level - 1, level - 1, level - 1, level - 1);
-    assert_repeated_fails(text, "", 0, "", STK_E_LIMIT, "more than 100000 values in one config");
+    assert_repeated_fails(text, "", 0, "", STK_E_LIMIT, "the config has more than 100000 values");
     at = text; /* each level contains the previous one */
     at += sprintf(at, "a0: &a0 [1]\n");
     for (level = 1; level < 64; level++)
@@ -300,20 +300,20 @@ static void sizes_are_limited(void **state)
     int i, used;
 
     (void)state;
-    assert_repeated_fails("a: [", "1, ", 100000, "]", STK_E_LIMIT, "more than 100000 values in one config");
-    assert_repeated_fails("# ", "x", 16 << 20, "", STK_E_LIMIT, "more than 16777216 bytes of text in one config");
-    assert_repeated_fails("? ", "k", 256, "", STK_E_LIMIT, "t.yaml:1: a key of more than 255 bytes");
+    assert_repeated_fails("a: [", "1, ", 100000, "]", STK_E_LIMIT, "the config has more than 100000 values");
+    assert_repeated_fails("# ", "x", 16 << 20, "", STK_E_LIMIT, "the config has more than 16777216 bytes of text");
+    assert_repeated_fails("? ", "k", 256, "", STK_E_LIMIT, "t.yaml:1: the key is longer than 255 bytes");
     setenv("STKT_LONG",
            "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789", 1);
     assert_repeated_fails("a: ", "${STKT_LONG}", 170000, "", STK_E_LIMIT,
-                          "more than 16777216 bytes of text in one config");
+                          "the config has more than 16777216 bytes of text");
     text = malloc(40000);
     for (i = used = 0; i <= 1024; i++)
         used += sprintf(text + used, "key%d: 1\n", i);
-    assert_repeated_fails(text, "", 0, "", STK_E_LIMIT, "t.yaml:1: more than 1024 keys in one map");
+    assert_repeated_fails(text, "", 0, "", STK_E_LIMIT, "t.yaml:1: the map has more than 1024 keys");
     for (i = used = 0; i <= 256; i++)
         used += sprintf(text + used, "key%d: &a%d 1\n", i, i);
-    assert_repeated_fails(text, "", 0, "", STK_E_LIMIT, "t.yaml:257: key256: more than 256 anchors in one file");
+    assert_repeated_fails(text, "", 0, "", STK_E_LIMIT, "t.yaml:257: key256: the file has more than 256 anchors");
     free(text);
 }
 

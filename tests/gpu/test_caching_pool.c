@@ -553,7 +553,7 @@ static void test_errors_are_kept(void **unused)
     assert_ok(stk_device_memory_summary(&fake.base, &text, &err));
     assert_non_null(strstr(
         text,
-        "2 errors while returning memory, the last one: freed a pointer that does not belong to this pool: bad_arg"));
+        "errors while returning memory: 2, the last one: freed a pointer that does not belong to this pool: bad_arg"));
     stk_text_free(text);
     assert_ok(pool->ops->snapshot(pool, &text, &err));
     assert_non_null(strstr(text, "\"errors\": 2, \"last_error\": \"freed a pointer"));

@@ -104,10 +104,10 @@ static void a_device_that_cannot_be_made_leaves_nothing(void **state)
     fake.fail = "retain_context";
     fake.driver_error = CUDA_ERROR_OUT_OF_MEMORY;
     assert_status(stk_device_find("cuda:1", &found, &err), STK_E_DEVICE);
-    assert_says("cuda:1: the driver cannot create a context on it: CUDA_ERROR_OUT_OF_MEMORY");
+    assert_says("cuda:1: the driver cannot create a context on this GPU: CUDA_ERROR_OUT_OF_MEMORY");
     fake.fail = "push_context";
     assert_status(stk_device_find("cuda:1", &found, &err), STK_E_DEVICE);
-    assert_says("cannot make its context current");
+    assert_says("cannot make the device's context current");
     fake.fail = "GetDeviceProperties";
     fake.error = cudaErrorIllegalAddress;
     assert_status(stk_device_find("cuda:1", &found, &err), STK_E_DEVICE);

@@ -248,7 +248,7 @@ static void across_devices(void **state)
     assert_int_equal(stk_tensor_get(&there, STK_INDEX(2, 3), &value, NULL), STK_OK);
     assert_int_equal(value.as.i, 8);
     assert_int_equal(stk_device_find("fpga:9", &found, &err), STK_E_DEVICE);
-    assert_non_null(strstr(err.message, "no device 'fpga:9' here (there are: cpu, host"));
+    assert_non_null(strstr(err.message, "no device 'fpga:9' (available: cpu, host"));
     assert_non_null(strstr(err.message, "test)"));
     stk_tensor_release(&here);
     stk_tensor_release(&view);
