@@ -38,8 +38,8 @@ stk_status stki_check_given(const void *given, const char *argument, stk_error *
 /* The two functions below add a place to an error, for callers that know more about it than the function that failed.
  * They return `status` and do nothing if it is not an error.
  *
- * Adds a record number to an error without one: sets the field and inserts "record R: " after the file in the message.
- */
+ * Adds a record number to an error that has none: sets the field and inserts "record R: " after the file in the
+ * message. */
 stk_status stki_fail_record(stk_error *err, stk_status status, int64_t record);
 /* Inserts "FILE: record R: " (-1: no record) and "WHAT: " (NULL: none) before the message of an error without a place;
  * found and expected are kept. */

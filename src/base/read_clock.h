@@ -72,7 +72,7 @@ static inline void stki_paging_begin(const stki_read_clocks *clocks, stki_paging
         stki_paging_look(out);
 }
 
-/* Ends work that took `wall_ns`. Returns, and counts, the part spent waiting for pages. */
+/* Ends work that took `wall_ns`. Counts and returns the part of it that was spent waiting for pages. */
 static inline int64_t stki_paging_end(stki_read_clocks *clocks, const stki_paging *before, int64_t wall_ns)
 {
     enum { LONG_NS = 50000, STAY = 16 };
