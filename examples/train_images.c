@@ -152,7 +152,7 @@ int main(int argc, char **argv)
         train_on(&model, batch, atoll(argv[2]), &sums);
         stk_batch_release(batch);
         if (last) {
-            printf("epoch %lld: %lld images, loss %.4f, right %.1f %%\n", (long long)epoch + 1, (long long)sums.seen,
+            printf("epoch %lld: %lld images, loss %.4f, accuracy %.1f %%\n", (long long)epoch + 1, (long long)sums.seen,
                    sums.loss / (double)sums.seen, 100 * (double)sums.right / (double)sums.seen);
             sums = (tally){0};
         }

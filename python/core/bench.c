@@ -197,7 +197,7 @@ static stk_status next_item(struct lb_source *source, stk_stream *stream, int64_
     while (!(item = PyIter_Next(self->at)) && !PyErr_Occurred() && begin_epoch(self))
         continue;
     if (!item)
-        return PyErr_Occurred() ? fail(self, "it made a batch", err) : STK_END;
+        return PyErr_Occurred() ? fail(self, "it produced a batch", err) : STK_END;
     *out = (struct lb_taken){item, samples_of(self, item), ++self->count == self->length};
     if (out->samples < 0) {
         Py_DECREF(item);

@@ -267,7 +267,7 @@ static stk_error all_held_error(const core_loader *self, int64_t slots, stk_stat
 
     PyOS_snprintf(
         err.message, sizeof err.message,
-        "all %lld slots (loader.%s) are held by batches or tensors that still exist, so no batch can be made: "
+        "all %lld slots (loader.%s) are held by batches or tensors that still exist, so no batch can be produced: "
         "keep batch.clone() instead of the batch, open the loader with copy=True, or with a larger %s",
         (long long)slots, option, option);
     return err;
@@ -409,7 +409,7 @@ static PyObject *next(PyObject *object, PyObject *args, PyObject *kwargs)
         if (PyErr_Occurred())
             return NULL;
         if (!(seconds >= 0))
-            return core_refuse(STK_E_BAD_ARG, "timeout: found a negative number of seconds");
+            return core_refuse(STK_E_BAD_ARG, "timeout: found a negative number, expected at least 0 seconds");
         limit = seconds < 9e9 ? (int64_t)(seconds * 1e9) : -1;
     }
     if (self->is_alone) {
@@ -584,7 +584,8 @@ static PyMethodDef methods[] = {
     {"seek", (PyCFunction)(void (*)(void))seek, METH_VARARGS | METH_KEYWORDS,
      "seek(epoch, step=0)\n--\n\nGoes to a step of an epoch; prefetched batches are dropped."},
     {"cancel", cancel, METH_NOARGS,
-     "cancel()\n--\n\nAsks the loader to stop: next, also one that is waiting, raises an exception. For use by other "
+     "cancel()\n--\n\nAsks the loader to stop: next raises an exception, even if it is already waiting. For use by "
+     "other "
      "threads and "
      "signal handlers."},
     {"close", close_it, METH_NOARGS,

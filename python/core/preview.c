@@ -40,7 +40,7 @@ PyObject *core_preview(PyObject *module, PyObject *args)
         Py_DECREF(path);
         return PyErr_Format(PyExc_ValueError, images->place == CORE_CUDA
                                                   ? "the images are on a GPU"
-                                                  : "its rows are not images of two or three axes");
+                                                  : "its rows are not images, which have two or three axes");
     }
     if (count > images->tensor.shape[0])
         count = images->tensor.shape[0];

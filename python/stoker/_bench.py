@@ -62,7 +62,7 @@ def _make(found: Any, name: str) -> Callable[[], Iterable[Any]]:
     if isinstance(found, Iterable):
         return lambda: found
     if not callable(found):
-        raise _UsageError(f"{name}: is a {type(found).__name__}, expected an iterable or a function")
+        raise _UsageError(f"{name}: found {type(found).__name__}, expected an iterable or a function")
     function: Callable[[], Any] = found
 
     def make() -> Iterable[Any]:
@@ -78,8 +78,8 @@ def _describe(batch: Any) -> str:
     if isinstance(batch, Mapping):
         return "has " + ", ".join(map(str, batch))
     if isinstance(batch, (list, tuple)):
-        return f"is a {type(batch).__name__} of {len(batch)}: 0 is its first item"
-    return f"is a {type(batch).__name__}"
+        return f"is a {type(batch).__name__} whose items are numbered from 0 to {len(batch) - 1}"
+    return f"has the type {type(batch).__name__}"
 
 
 def _counter(path: str) -> Callable[[Any], int]:
@@ -87,7 +87,7 @@ def _counter(path: str) -> Callable[[Any], int]:
     if ":" in path:
         found = _load(path)
         if not callable(found):
-            raise _UsageError(f"--samples={path}: is not a function")
+            raise _UsageError(f"--samples={path}: found {type(found).__name__}, expected a function")
         function: Callable[[Any], Any] = found
         return lambda batch: int(function(batch))
 

@@ -71,7 +71,7 @@ class Field:
                  **options: Unpack[FieldOptions]) -> None:
         given: dict[str, Any] = dict(options)
         if isinstance(path, type) or hasattr(path, "__array__") or hasattr(path, "__getitem__") and not isinstance(path, (str, Sequence)):
-            raise _errors.StokerTypeError(f"found a {type(path).__name__}, expected the path of a file or folder, or a list of them: arrays are "
+            raise _errors.StokerTypeError(f"found {type(path).__name__}, expected the path of a file or folder, or a list of them: arrays are "
                                           "not accepted; save the array as .npy", "unsupported")
         if path is not None:
             given["path"] = path
@@ -179,7 +179,7 @@ def config_of(config: Any, options: Mapping[str, Any]) -> str:
     datasets = []
     if not isinstance(config, (list, tuple)):
         raise _errors.StokerTypeError("expected a path, a string, a mapping of names to stoker.Field or paths, or a list of stoker.Dataset; found "
-                                      f"a {type(config).__name__}: arrays and data sets of other libraries are not accepted; save the data as .npy",
+                                      f"{type(config).__name__}: arrays and data sets of other libraries are not accepted; save the data as .npy",
                                       "unsupported")
     for dataset in config:
         if not isinstance(dataset, Dataset):

@@ -139,7 +139,7 @@ def _run(arguments: Sequence[str], accepted: Sequence[int]) -> dict[str, Any]:
     if "error" in answer:
         raise _errors.make(answer["error"]["class"], answer["error"]["message"], arguments[-1], -1, -1, "", "")
     if done.returncode not in accepted or not answer:
-        raise _errors.StokerValueError(done.stderr.strip() or f"stoker {arguments[0]} ended with {done.returncode}", "corrupt")
+        raise _errors.StokerValueError(done.stderr.strip() or f"stoker {arguments[0]} exited with status {done.returncode}", "corrupt")
     print(done.stderr, end="", file=sys.stderr)
     return answer
 

@@ -315,7 +315,7 @@ class Loader(_core.Loader):
             batch = next(iter(loader))
             names = [field] if field else [name for name in batch if batch[name].ndim in (3, 4)]
             if not names:
-                raise ValueError("no field has rows of two or three axes")
+                raise ValueError("no field contains images (rows with two or three axes)")
             with tempfile.TemporaryDirectory() as folder:
                 path = os.path.join(folder, "preview.png")
                 _core.preview(batch[names[0]], images, path)

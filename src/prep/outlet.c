@@ -192,8 +192,8 @@ static stk_status finish_sink(struct flush *flush, struct closing *closing, stk_
     int count = status == STK_OK ? closing->sink->ops->files(closing->sink, files, FILES) : 0;
 
     if (status == STK_OK && count > FILES)
-        status = stki_fail(err, STK_E_LIMIT, "%s: the output would be %d files, expected at most %d", closing->path,
-                           count, FILES);
+        status = stki_fail(err, STK_E_LIMIT, "%s: the output would consist of %d files, expected at most %d",
+                           closing->path, count, FILES);
     for (int i = 0; i < count && status == STK_OK; i++)
         status = describe_file(closing->sums, i, &files[i], list, err);
     if (status == STK_OK)

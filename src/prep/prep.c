@@ -275,10 +275,9 @@ static stk_status merge(stk_prep *prep, stki_prep_run *run, stki_prep_totals *to
 
     prep->result.missing_pieces = missing.count;
     if (status == STK_OK && missing.count > 0 && prep->opts.merge)
-        status =
-            stki_fail(err, STK_E_NOT_FOUND,
-                      "%s: %lld of %lld %ss are still missing (%s): run their tasks first, or the job without --merge",
-                      run->work, (long long)missing.count, (long long)run->units, unit_name(run), missing.text);
+        status = stki_fail(err, STK_E_NOT_FOUND,
+                           "%s: missing %ss: %lld of %lld (%s): run their tasks first, or the job without --merge",
+                           run->work, unit_name(run), (long long)missing.count, (long long)run->units, missing.text);
     if (status != STK_OK || missing.count > 0 || prep->opts.no_merge) {
         stki_free(path);
         return status;
@@ -321,8 +320,7 @@ static void set_result(stk_prep *prep, const stki_prep_totals *totals)
 
 static void note_complete(stk_prep *prep)
 {
-    stki_notes_add(&prep->notes,
-                   "the output of this job is already complete: nothing was done (--force makes it again)");
+    stki_notes_add(&prep->notes, "the output of this job is already complete: nothing was done (--force rebuilds it)");
     prep->result.complete = true;
 }
 
@@ -405,9 +403,8 @@ static stk_status check_merge(stk_prep *prep, const stki_prep_run *run, stk_erro
     if (!prep->opts.merge || stki_prep_exists(prep->job.work))
         return STK_OK;
     prep->result.missing_pieces = run->units;
-    return stki_fail(err, STK_E_NOT_FOUND,
-                     "%s: no such work folder: none of the %lld %ss exists yet: run the tasks first", prep->job.work,
-                     (long long)run->units, unit_name(run));
+    return stki_fail(err, STK_E_NOT_FOUND, "%s: no such work folder (missing %ss: all %lld): run the tasks first",
+                     prep->job.work, unit_name(run), (long long)run->units);
 }
 
 /* Returns whether the existing output belongs to this job, without checking the data. */
@@ -715,7 +712,7 @@ stk_status stk_prep_get_estimate(stk_prep *prep, int64_t most_ns, stk_prep_estim
     if (status != STK_OK)
         return status;
     if (!prep->job.format)
-        return stki_fail(err, STK_E_UNSUPPORTED, "a job without output makes no rows to sample");
+        return stki_fail(err, STK_E_UNSUPPORTED, "a job without output produces no rows to sample");
     status = begin_look(prep, &real, err);
     if (status == STK_OK)
         status = sample_job(prep, most_ns > 0 ? most_ns : 2 * STKI_SECOND, &estimate, err);

@@ -81,7 +81,7 @@ static stk_status fail_busy(const char *path, const json_t *owner, stk_error *er
     return stki_fail_at(
         err, STK_E_BUSY,
         (stki_place){path, -1, -1, STKI_TEXT("process %lld of %.40s", process, host ? host : "another host"), NULL},
-        "another job is making %s%s%s now, an output with the same NAME, which determines the names of files next to "
+        "another job is writing %s%s%s, an output with the same NAME, which determines the names of the files next to "
         "it: wait until it ends, or give this output another name",
         output ? output : "an output", work ? " in the work folder " : "", work ? work : "");
 }

@@ -219,7 +219,8 @@ stk_status stki_prep_sample(stki_prep_run *run, int64_t most_ns, stk_prep_estima
     stk_status status;
 
     if (largest_row(run) > LARGEST_ROW) {
-        stki_notes_add(run->notes, "the time was not estimated, because a row of %" PRId64 " bytes is too large to try",
+        stki_notes_add(run->notes,
+                       "the time was not estimated, because a row of %" PRId64 " bytes is too large to sample",
                        largest_row(run));
         return STK_OK;
     }

@@ -341,8 +341,8 @@ static stk_status claim_making(const stki_prep_run *run, stk_error *err)
         status = stki_fail_at(
             err, STK_E_MISMATCH,
             (stki_place){run->making, -1, -1,
-                         STKI_TEXT("remains of a job whose work folder is %s", other ? other : run->making),
-                         STKI_TEXT("files of one whose work folder is %s", work)},
+                         STKI_TEXT("leftover files of a job whose work folder is %s", other ? other : run->making),
+                         STKI_TEXT("files of a job whose work folder is %s", work)},
             "an unfinished job of this output: resume that one, or start again with --restart");
     else if (!other && (status = check_own(run->making, err)) == STK_OK &&
              (status = stki_prep_make_folder(run->making, err)) == STK_OK)

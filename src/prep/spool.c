@@ -153,7 +153,7 @@ static stk_status read_tail(const stki_file *file, int64_t *json_at, int64_t *ro
     memcpy(rows, tail + 8, 8);
     memcpy(sum, tail + 16, 8);
     if (memcmp(tail + 24, end_mark, MARK) != 0 || *json_at < MARK || *json_at > file->size - TAIL || *rows < 0)
-        return damaged(file->path, file->size - TAIL, "no end of a piece", err);
+        return damaged(file->path, file->size - TAIL, "no end mark", err);
     return STK_OK;
 }
 

@@ -114,8 +114,8 @@ static void test_merge(void **unused)
         stk_prep_opts opts = task(i, 3);
 
         assert_status(stkt_prep_run(&merge, &result, &err, job(output_of("one", "g.npy"), "")), STK_E_NOT_FOUND);
-        assert_says(i == 0   ? "none of the 16 pieces exists yet"
-                    : i == 1 ? "11 of 16 pieces are still missing"
+        assert_says(i == 0   ? "no such work folder (missing pieces: all 16)"
+                    : i == 1 ? "missing pieces: 11 of 16"
                              : "6 of 16");
         assert_int_equal(result.missing_pieces, i == 0 ? 16 : i == 1 ? 11 : 6);
         opts.no_merge = true;

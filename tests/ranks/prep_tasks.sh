@@ -90,7 +90,7 @@ for task in 0 1 3; do
     grep -q 'missing' printed.$task || die "task $task does not say what is missing: $(cat printed.$task)"
 done
 "$stoker" prep job.yaml --merge >printed 2>messages.merge && die "merged without task 2"
-grep -Eq '[0-9]+ of [0-9]+ pieces are still missing .[0-9]+ to [0-9]+.' messages.merge || die "merge does not name the pieces"
+grep -Eq 'missing pieces: [0-9]+ of [0-9]+ .[0-9]+ to [0-9]+.' messages.merge || die "merge does not name the pieces"
 [ ! -e out.beton ] || die "there is an output without task 2's pieces"
 (task 2 4 "$stoker" prep job.yaml) >printed.2 2>messages.2 || die "task 2 of 4 failed"
 cmp whole.beton out.beton || die "the last of four: other bytes"

@@ -54,9 +54,9 @@ stk_status stki_finish_takes_pixels(const stki_node *options, const stki_sink_fi
     const int64_t *shape = in->shape;
 
     if (in->dtype != STK_U8 && !(deep && in->dtype == STK_U16))
-        return stki_finish_refuse(
-            err, options, in, "encode: %s requires pixels of uint8%s, found %s: remove the dtype of dataset.fields.%s",
-            encode, deep ? " or uint16" : "", stk_dtype_name(in->dtype), in->name);
+        return stki_finish_refuse(err, options, in,
+                                  "encode: %s requires uint8%s pixels, found %s: remove the dtype of dataset.fields.%s",
+                                  encode, deep ? " or uint16" : "", stk_dtype_name(in->dtype), in->name);
     if (in->kind != STKI_SINK_IMAGE && !(in->kind != STKI_SINK_BYTES && (in->ndim == 2 || in->ndim == 3)))
         return stki_finish_refuse(
             err, options, in,
@@ -65,10 +65,9 @@ stk_status stki_finish_takes_pixels(const stki_node *options, const stki_sink_fi
     if (in->ndim == 3 && shape[2] != 0 && shape[2] != 1 && shape[2] != 3)
         return stki_finish_refuse(
             err, options, in,
-            "encode: %s requires images of 1 or 3 channels, height x width x channels, found %" PRId64 " x %" PRId64
+            "encode: %s requires images with 1 or 3 channels, height x width x channels, found %" PRId64 " x %" PRId64
             " x %" PRId64 " in field %s%s",
-            encode, shape[0], shape[1], shape[2], in->name,
-            shape[0] == 1 || shape[0] == 3 ? ": set layout: nhwc" : "");
+            encode, shape[0], shape[1], shape[2], in->name, shape[0] == 1 || shape[0] == 3 ? ": set layout: nhwc" : "");
     return STK_OK;
 }
 

@@ -64,9 +64,9 @@ static stk_status grow(stki_counts *counts, stk_error *err)
         room = counts->most_pages;
     if (room <= counts->pages)
         return stki_fail(err, STK_E_LIMIT,
-                         "the values need more than %" PRId64 " bytes to be counted, for %" PRId64
-                         " channels; remove histogram and calibration, or set per: tensor",
-                         counts->most_pages << (counts->bits + 3), counts->channels);
+                         "counting the values of %" PRId64 " channel%s needs more than %" PRId64
+                         " bytes; remove histogram and calibration, or set per: tensor",
+                         counts->channels, counts->channels == 1 ? "" : "s", counts->most_pages << (counts->bits + 3));
     bins = stki_resize(counts->bins, room << (counts->bits + 3));
     if (!bins)
         return stki_fail_memory(err, room << (counts->bits + 3), "counts of values");
