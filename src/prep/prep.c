@@ -686,7 +686,7 @@ stk_status stk_prep_get_plan(stk_prep *prep, stk_prep_plan *out, stk_error *err)
     stki_apart_end_trial();
     if (trial.made && !text)
         stki_notes_add(&prep->notes,
-                       "HDF5 files were not read as a test, because the job has a path that is not UTF-8");
+                       "the test read of HDF5 files was skipped, because the job has a path that is not UTF-8");
     stk_text_free(text);
     give(out, out->struct_size, &plan, sizeof plan);
     return status;
