@@ -1021,7 +1021,7 @@ static void test_fields_refused(void **state)
     refuse("safetensors", &complex, 1, "found complex128, expected another type: use the transform cast");
     refuse("tokens", &ragged, 1, "unsupported token type: found float32, expected u16 or u32");
     refuse("tokens", &image, 1, "expected rows of tokens");
-    refuse("tokens", slash, 2, "token files store one field; number of fields: found 2, expected 1");
+    refuse("tokens", slash, 2, "number of fields in a token file: found 2, expected 1");
     refuse("npy", parts, 2, "two fields would both be stored as array w.values");
     refuse("hdf5", parts, 2, "two fields would both be stored as array w.values");
     refuse("tar", twins, 2, "field b cannot be written: found the same extension as a");

@@ -187,7 +187,7 @@ static stk_status beton_check(const stki_sink_opts *opts, stk_error *err)
     if (opts->most_rows < 1)
         return stki_fail_at(err, STK_E_UNSUPPORTED,
                             (stki_place){opts->path, -1, -1, STKI_TEXT("%" PRId64, opts->most_rows), "at least 1"},
-                            "FFCV cannot read a .beton without samples; rows of the job");
+                            "number of rows (FFCV cannot read a .beton without samples)");
     status = choose_all(opts, &fields, err);
     if (status == STK_OK)
         stki_free(fields);

@@ -49,9 +49,9 @@ static stk_status tokens_check(const stki_sink_opts *opts, stk_error *err)
     if (opts->field_count != 1)
         return stki_fail_at(err, STK_E_UNSUPPORTED,
                             (stki_place){opts->path, -1, -1, STKI_TEXT("%d", opts->field_count), "1"},
-                            "token files store one field; number of fields");
+                            "number of fields in a token file");
     if (field->kind == STKI_SINK_IMAGE || field->kind == STKI_SINK_BYTES || field->ndim > 1)
-        return stki_sink_refuse(opts, field, NULL, "rows of tokens (encode: tokens makes them from text)", err);
+        return stki_sink_refuse(opts, field, NULL, "rows of tokens (encode: tokens produces them from text)", err);
     return stki_tokens_check(opts->path, format_of(opts), field->dtype, err);
 }
 
