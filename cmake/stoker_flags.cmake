@@ -20,7 +20,7 @@ target_compile_options(stoker_flags INTERFACE
     -ffp-contract=off -fno-math-errno
     -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wcast-qual
     -Wwrite-strings -Wvla -Wundef -Wformat=2 -Wimplicit-fallthrough -Wno-missing-field-initializers)
-# At -O3, gcc falsely reports values that are set only on success; the warning stays on at -Og.
+# At -O3, gcc issues this warning falsely for values that are set only on success; it remains enabled at -Og.
 if(CMAKE_C_COMPILER_ID STREQUAL GNU AND CMAKE_BUILD_TYPE STREQUAL Release)
   target_compile_options(stoker_flags INTERFACE -Wno-maybe-uninitialized)
 endif()

@@ -19,7 +19,7 @@
 
 enum { FLUSHES = 2 };
 
-/* A pushed run of rows. */
+/* A run of rows that has been pushed to the pool. */
 struct pushed {
     stki_run_of_rows run;
     stki_skipped_list skipped; /* skipped by the loader */

@@ -202,7 +202,7 @@ void stki_prep_done(stki_prep_run *run, const stki_prep_totals *totals);
 void stki_prep_read_totals(const json_t *manifest, stki_prep_totals *out);
 /* Writes the manifest and renames the files. All units must be complete (and joined). */
 stk_status stki_prep_commit(stki_prep_run *run, stki_prep_totals *out, stk_error *err);
-/* Finishes an interrupted commit. *found: there was one. Needs only the job's paths, not an open job. */
+/* Finishes an interrupted commit. *found: whether there was one. Needs only the job's paths, not an open job. */
 stk_status stki_prep_finish_commit(const stki_job *job, const stki_name_lock *name, bool force, bool *found,
                                    stki_prep_totals *out, stk_error *err);
 
