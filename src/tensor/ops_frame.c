@@ -95,13 +95,13 @@ stk_status stki_frame_accepts(const stki_frame *frame, stk_dtype result, const s
     if (status != STK_OK)
         return status;
     if (!has_shape(out, frame))
-        return stki_fail(err, STK_E_BAD_BROADCAST, "the result has shape %s, the output %s",
+        return stki_fail(err, STK_E_BAD_BROADCAST, "the result has shape %s, but the output has shape %s",
                          STKI_SHAPE(frame->ndim, frame->shape), STKI_SHAPE(out->ndim, out->shape));
     if (stki_tensor_device(out) != frame->device)
         return different_devices(frame->device, stki_tensor_device(out), err);
     if (!stki_can_store(result, out->dtype))
-        return stki_fail(err, STK_E_BAD_DTYPE, "the result has dtype %s, the output %s", stk_dtype_name(result),
-                         stk_dtype_name(out->dtype));
+        return stki_fail(err, STK_E_BAD_DTYPE, "the result has dtype %s, but the output has dtype %s",
+                         stk_dtype_name(result), stk_dtype_name(out->dtype));
     return STK_OK;
 }
 

@@ -185,12 +185,12 @@ static stk_status check_output(const struct call *call, const stk_tensor *a, con
     bool same_shape = out->ndim == call->ndim;
 
     if (out->dtype != a->dtype)
-        return stki_fail(err, STK_E_BAD_DTYPE, "matmul: the product has dtype %s, the output %s",
+        return stki_fail(err, STK_E_BAD_DTYPE, "matmul: the product has dtype %s, but the output has dtype %s",
                          stk_dtype_name(a->dtype), stk_dtype_name(out->dtype));
     for (int i = 0; i < call->ndim && same_shape; i++)
         same_shape = out->shape[i] == call->shape[i];
     if (!same_shape)
-        return stki_fail(err, STK_E_BAD_SHAPE, "matmul: the product has shape %s, the output %s",
+        return stki_fail(err, STK_E_BAD_SHAPE, "matmul: the product has shape %s, but the output has shape %s",
                          STKI_SHAPE(call->ndim, call->shape), STKI_SHAPE(out->ndim, out->shape));
     if (stki_may_share(out, a) || stki_may_share(out, b))
         return stki_fail(err, STK_E_BAD_OVERLAP, "matmul: the output overlaps an operand");

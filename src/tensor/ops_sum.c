@@ -450,7 +450,7 @@ static bool same_shape(const struct call *call, const stk_tensor *out)
 static stk_status check_output(const struct call *call, const stk_tensor *in, const stk_tensor *out, stk_error *err)
 {
     if (!same_shape(call, out))
-        return stki_fail(err, STK_E_BAD_BROADCAST, "sum: the result has shape %s, the output %s",
+        return stki_fail(err, STK_E_BAD_BROADCAST, "sum: the result has shape %s, but the output has shape %s",
                          STKI_SHAPE(call->ndim, call->shape), STKI_SHAPE(out->ndim, out->shape));
     stk_status status = stki_check_one_device((const stk_tensor *const[]){in, out}, 2, err);
     status = status != STK_OK ? status : stki_check_writable(out, err);

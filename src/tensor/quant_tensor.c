@@ -48,7 +48,7 @@ static stk_status check_target(const stk_tensor *out, const stk_tensor *in, stk_
         return stki_fail(err, status, "the output's shape is %s, but must be %s", STKI_SHAPE(out->ndim, out->shape),
                          STKI_SHAPE(in->ndim, in->shape));
     if (stki_tensor_device(out) != stki_tensor_device(in))
-        return stki_fail(err, STK_E_BAD_DEVICE, "the output is on %s, the input on %s",
+        return stki_fail(err, STK_E_BAD_DEVICE, "the output is on %s, but the input is on %s",
                          stk_device_name(stki_tensor_device(out)), stk_device_name(stki_tensor_device(in)));
     status = stki_check_writable(out, err);
     return status != STK_OK ? status : stki_check_overlap(out, in, err);
