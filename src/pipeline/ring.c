@@ -8,6 +8,8 @@
 
 enum {
     CLEAR_POLL_NS = 100000,
+    RUN = 4,            /* the largest number of steps that a worker opens at once */
+    RUN_TILE_NS = 5000, /* the longest tiles of such steps */
     APART = 128 /* alignment of what different threads write: two cache lines, which some processors fetch together */
 };
 
@@ -43,6 +45,7 @@ struct stki_ring {
     bool is_polled;  /* a worker is polling for a slot to become clear */
 
     /* used if the consumer may help */
+    bool consumer_helps;  /* when it last had to wait, it was allowed to help */
     bool consumer_works;  /* the consumer uses more than half a processor */
     bool consumer_inside; /* the consumer is in stki_ring_next */
     int64_t away_since;   /* when the consumer was first found to be outside; 0: not checked */
@@ -398,31 +401,59 @@ static bool find_work(stki_ring *ring, int worker, stki_ring_slot **slot, bool *
     return false;
 }
 
+/* Under the lock: while the consumer helps and steps are very short, takes slots for several steps at once. The lock
+ * and what it guards then move from one processor to the other once per run instead of once per step. */
+static stki_ring_slot *take_run(stki_ring *ring, int worker)
+{
+    const int64_t ns = stki_counted(&ring->tile_ns);
+    stki_ring_slot *first = NULL, **end = &first;
+
+    if (!ring->consumer_helps || !ring->consumer_works || ns == 0 || ns > RUN_TILE_NS)
+        return NULL;
+    for (int i = 1; i < ring->slot_count / 4 && i < RUN && (*end = take_free(ring, worker)) != NULL; i++)
+        end = &(*end)->next;
+    *end = NULL;
+    return first;
+}
+
 void stki_ring_run(stki_ring *ring, int worker, stki_ring_clocks *clocks)
 {
-    stki_ring_slot *slot = NULL;
+    stki_ring_slot *slot = NULL, *run = NULL, *done = NULL; /* `run` is not begun yet, `done` is not published yet */
     int64_t tile;
-    bool newcomer = true, complete = false;
+    bool newcomer = true;
 
     for (;;) {
-        bool fresh = false;
+        const bool stopping = atomic_load_explicit(&ring->stopping, memory_order_relaxed);
+        bool fresh = false, complete;
 
-        if (slot && !complete && !atomic_load_explicit(&ring->stopping, memory_order_relaxed) && claim(slot, &tile)) {
+        if (!stopping && slot && claim(slot, &tile)) {
             complete = run_tile(ring, slot, tile, worker, clocks);
-            continue;
-        }
-        stki_lock(&ring->lock);
-        ring->working += newcomer;
-        newcomer = false;
-        if (complete)
-            publish(ring, slot);
-        if (!find_work(ring, worker, &slot, &fresh, clocks)) {
-            ring->working--;
+        } else if (!stopping && run) {
+            slot = run;
+            run = slot->next;
+            complete = begin(ring, slot, worker);
+        } else {
+            stki_lock(&ring->lock);
+            ring->working += newcomer;
+            newcomer = false;
+            while ((slot = done) != NULL) {
+                done = slot->next;
+                publish(ring, slot);
+            }
+            if (!find_work(ring, worker, &slot, &fresh, clocks)) {
+                ring->working--;
+                stki_unlock(&ring->lock);
+                return;
+            }
+            run = fresh ? take_run(ring, worker) : NULL;
             stki_unlock(&ring->lock);
-            return;
+            complete = fresh && begin(ring, slot, worker);
         }
-        stki_unlock(&ring->lock);
-        complete = fresh && begin(ring, slot, worker);
+        if (complete) {
+            slot->next = done;
+            done = slot;
+            slot = NULL;
+        }
     }
 }
 
@@ -534,6 +565,7 @@ static bool may_help(stki_ring *ring, int64_t *since)
     *since = stki_now_ns();
     may = tiles_are_short(ring) && ring->help.may(ring->work.context);
     stki_lock(&ring->lock);
+    ring->consumer_helps = may;
     measure_consumer(ring, *since);
     return may;
 }

@@ -37,7 +37,8 @@ struct stki_ring_slot {
     int64_t step, tile_count;
     int64_t generation; /* the ring's generation when the step was opened; steps of an older generation are discarded */
     int phase;
-    int opener; /* the worker that opened the step */
+    int opener;           /* the worker that opened the step */
+    stki_ring_slot *next; /* in a list of the worker that has the slot */
 };
 
 /* One worker's clocks. Only that worker writes them; any thread may read them. */

@@ -40,6 +40,7 @@ static int64_t stop_tile;        /* > 0: the ring is stopped by this tile */
 static int64_t restart_in_begin; /* > 0: the ring is restarted at this step once, while the next step begins */
 
 static stki_ring_view *view_in_tile; /* not NULL: each tile stores a view here */
+static _Atomic int *most_filling;    /* not NULL: the largest number of slots being filled when a step began */
 
 static int looks_needed; /* before a slot is clear */
 static _Atomic int64_t every_tile_ns;
@@ -72,6 +73,13 @@ static int64_t toy_begin(void *context, stki_ring_slot *ring_slot, int worker)
     slot->phases_ended = 0;
     memset(slot->runs, 0, sizeof slot->runs);
     slot->sum = 0;
+    if (most_filling) {
+        stki_ring_view view;
+
+        stki_ring_look(t->ring, &view);
+        if (view.filling > *most_filling)
+            *most_filling = view.filling;
+    }
     return tiles_of(slot->ring.step, 0);
 }
 
@@ -884,6 +892,39 @@ static void polling_keeps_no_worker_parked(void **state)
     free(t);
 }
 
+/* While the consumer helps with very short steps, a worker takes several slots at once, so more slots are being filled
+ * than there are threads. Steps are still delivered in order, and restarts and a stop in such a run lose nothing. */
+static void very_short_steps_are_opened_in_runs(void **state)
+{
+    const int64_t deadline = stki_deadline_ns(60 * STKI_SECOND);
+    _Atomic int most = 0;
+    toy *t = malloc(sizeof *t);
+    stki_thread *thread;
+    toy_slot *slot;
+    stk_error err;
+    stk_status status;
+
+    (void)state;
+    most_filling = &most;
+    start(t, MAX_SLOTS, 1, 1, INT64_MAX);
+    for (int64_t step = 0; step < 1000 || (most <= 2 && stki_now_ns() < deadline); step++) {
+        assert_int_equal(take(t, &slot, 60 * STKI_SECOND), STK_OK);
+        check(t, slot, step);
+        stki_ring_release(t->ring, &slot->ring);
+    }
+    assert_in_range(most, 3, 5); /* a run of four and the consumer's step */
+    assert_ok(stki_thread_start(&thread, "restart", restart_now_and_then, t, &err));
+    while ((status = take(t, &slot, 60 * STKI_SECOND)) == STK_OK) {
+        check(t, slot, slot->step_seen);
+        stki_ring_release(t->ring, &slot->ring);
+    }
+    assert_int_equal(status, STK_E_CLOSED);
+    assert_true(stki_thread_join(thread, INT64_MAX));
+    stop(t);
+    most_filling = NULL;
+    free(t);
+}
+
 static int run_with(enum helping how, int of, const struct CMUnitTest *tests, size_t count, const char *name)
 {
     helping = how;
@@ -927,13 +968,16 @@ int main(void)
         cmocka_unit_test(releases_by_another_thread),
         cmocka_unit_test(stop_while_it_helps),
     };
-    const struct CMUnitTest polled[] = {cmocka_unit_test(polling_keeps_no_worker_parked)};
+    const struct CMUnitTest two_processors[] = {
+        cmocka_unit_test(polling_keeps_no_worker_parked),
+        cmocka_unit_test(very_short_steps_are_opened_in_runs),
+    };
     const size_t n = sizeof helped / sizeof *helped;
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
 
     failed += run_with(ALWAYS, 1, helped, n, "helping, one processor");
     failed += run_with(ALWAYS, 64, helped, n, "helping, many processors");
     failed += run_with(SOMETIMES, 2, helped, n, "helping now and then");
-    failed += run_with(ALWAYS, 2, polled, 1, "helping, then polling");
+    failed += run_with(ALWAYS, 2, two_processors, 2, "helping, two processors");
     return failed;
 }
