@@ -1,6 +1,6 @@
-/* apart.c: see apart.h. Parent and child share a struct through a memfd; an environment variable tells the child its
- * descriptor. The time limit applies to the thread's CPU time (timer_create), so time spent waiting for a slow disk
- * does not count. The timer's signal terminates the process.
+/* apart.c: see apart.h. Parent and child share a struct through a memfd, whose descriptor is passed to the child in an
+ * environment variable. The time limit applies to the thread's CPU time (timer_create), so time spent waiting for a
+ * slow disk does not count. The timer's signal terminates the process.
  *
  * A call may take a few seconds plus a time proportional to its amount of data. The few seconds are granted only once
  * for all calls together, because a damaged file can make each of many calls slow. */

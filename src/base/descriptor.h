@@ -25,8 +25,8 @@ int stki_descriptor_open(const char *path, int flags);
 int stki_descriptor_try(const char *path, int flags);
 
 /* Whether one more descriptor may be kept open permanently. 25 % of the limit, but at least 64, is reserved for other
- * code and for files that are opened briefly. False: the caller must close it. `optional`: the descriptor serves an
- * optional check; fewer of those are allowed. */
+ * code and for files that are opened briefly. False: the caller must close it. `optional`: the descriptor is for an
+ * optional check; fewer of those may be kept open. */
 bool stki_descriptor_keep(bool optional);
 void stki_descriptor_kept_no_more(bool optional);
 

@@ -1,4 +1,4 @@
-/* caching_pool_streams.c: which streams use a block besides its owner, and when their work on it has completed.
+/* caching_pool_streams.c: tracks which streams use a block besides its owner, and when their work on it has completed.
  *
  * A use is a struct with an event. While the block is in use, its uses are in a list of the block. When the block is
  * freed, the event is recorded and the use moves to the queue of its stream. Events of a queue complete in order, so it

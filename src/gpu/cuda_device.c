@@ -7,7 +7,7 @@
  * a stream is queued in cudaStreamPerThread, which is ordered after the legacy stream, and the call waits for it. The
  * legacy stream itself is used only if the caller wraps it (it is PyTorch's default stream).
  *
- * Copies are cudaMemcpyAsync in a stream, never cudaMemcpy. From pageable memory this is still correct (the driver
+ * Copies use cudaMemcpyAsync in a stream, never cudaMemcpy. From pageable memory this is still correct (the driver
  * stages the data in stream order), but slow, and the call blocks. */
 #include "cuda_device.h"
 #include "allocate.h"

@@ -52,8 +52,8 @@ typedef struct stki_prefetch_upstream {
     void *context;
     /* Called by the copying thread only. Gets the next batch, for device slot `slot`: fills one load per part (zeroed
      * before the call) and *held, the handle of the host memory for `release`. STK_E_TIMEOUT: there was no batch by the
-     * deadline; next is called again. After STK_END or any other error next is not called again, and the consumer gets
-     * that status after the batches before it. */
+     * deadline; next is called again. After STK_END or any other error next is not called again, and the consumer
+     * receives that status after the preceding batches. */
     stk_status (*next)(void *context, int slot, int64_t deadline_ns, stki_prefetch_load *loads, void **held,
                        stk_error *err);
     void (*release)(void *context, void *held);
