@@ -117,7 +117,7 @@ stk_status stk_batch_origin(const stk_batch *batch, int field, int64_t row, char
         return stki_fail(err, STK_E_BAD_ARG, "%s",
                          !batch    ? "batch: found NULL"
                          : !record ? "record: found NULL"
-                                   : "path: found no buffer");
+                                   : "path: expected a buffer of 1 byte or more");
     if (belongs_to_parent(batch))
         return stki_fail(err, STK_E_FORKED, "this batch belongs to the parent process");
     if (field < 0 || field >= batch->core->plan_count)
@@ -229,8 +229,8 @@ static stk_status await(const stk_batch *batch, stk_stream *stream, stk_error *e
     if (!is_on_device(batch))
         return STK_OK; /* already complete */
     if (stk_stream_device(stream) != batch->core->device)
-        return stki_fail(err, STK_E_BAD_DEVICE, "the batch is on %s, found a stream of %s", batch->core->device->name,
-                         stk_device_name(stk_stream_device(stream)));
+        return stki_fail(err, STK_E_BAD_DEVICE, "the batch is on %s, but the stream belongs to %s",
+                         batch->core->device->name, stk_device_name(stk_stream_device(stream)));
     return stki_feed_await(batch, stream, err);
 }
 

@@ -90,8 +90,9 @@ static stk_status read_names(const char *path, const json_t *list, stki_classes 
         if (name && *name)
             status = stki_classes_add(out, name, &number, err);
         if (status == STK_OK && number != (int64_t)i)
-            status = stki_fail_at(err, STK_E_CORRUPT, (stki_place){path, -1, -1, name ? name : "no text", NULL},
-                                  "classes of a field: expected distinct names");
+            status =
+                stki_fail_at(err, STK_E_CORRUPT, (stki_place){path, -1, -1, name ? name : "no text", "distinct names"},
+                             "classes of a field");
     }
     return status;
 }

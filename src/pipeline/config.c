@@ -39,8 +39,8 @@ static const stki_need needs_weighted = {.key = "order", .words = (const char *c
 static const stki_need needs_weights = {.key = "weights", .when = (const char *const[]){"weighted", NULL}};
 static const stki_need needs_bucket = {.key = "bucket_by"};
 static const stki_need needs_datasets = {.key = "/datasets"};
-static const stki_need needs_device = {.key = "device",
-                                       .note = true}; /* not an error, because programs set it for every device */
+/* a note instead of an error, because programs set it for every device */
+static const stki_need needs_device = {.key = "device", .note = true};
 
 /* In a config, num_workers is auto (stored as -1) or a number, where 0 means the calling thread. stki_config_read_as
  * converts -1 and 0 to the values used in the C struct. */
@@ -48,7 +48,7 @@ static const stki_option loader_rows[] = {
     STKI_INT(stki_loader_config, batch_size, 1, 1, 1 << 30, "rows", "Rows in a batch of this rank",
              .flags = STKI_BY_VALUE, STKI_C(stk_loader_opts, batch_size)),
     STKI_INT(stki_loader_config, global_batch_size, 0, 0, MOST, "rows",
-             "Rows in a step on all ranks together, instead of batch_size; 0: batch_size times world_size",
+             "Rows in a step, summed over all ranks, instead of batch_size; 0: batch_size times world_size",
              .flags = STKI_BY_VALUE, .instead_of = "batch_size", STKI_C(stk_loader_opts, global_batch_size)),
     STKI_ENUM(stki_loader_config, order, sequential, order_words, "Order of the samples in an epoch",
               .flags = STKI_BY_VALUE | STKI_IN_JOB, .need = &needs_weights, STKI_C(stk_loader_opts, order)),
@@ -56,10 +56,11 @@ static const stki_option loader_rows[] = {
                    "With order: block, the number of chunks, pages or shards whose samples are shuffled together; "
                    "auto: as many as fit in half of cache_bytes, at most 64",
                    .flags = STKI_BY_VALUE | STKI_IN_JOB, .need = &needs_block, STKI_C(stk_loader_opts, block_window)),
-    STKI_ENUM(stki_loader_config, block_rows, shuffled, block_rows_words,
-              "With order: block, whether to shuffle the samples of the blocks, or only the blocks (in_order: faster, "
-              "because neighboring samples are copied together, but mixes less)",
-              .flags = STKI_BY_VALUE | STKI_IN_JOB, .need = &needs_block, STKI_C(stk_loader_opts, block_rows)),
+    STKI_ENUM(
+        stki_loader_config, block_rows, shuffled, block_rows_words,
+        "With order: block, whether to shuffle the samples of several blocks together (shuffled) or only the order "
+        "of the blocks (in_order: faster, because neighboring samples are copied together, but mixes less)",
+        .flags = STKI_BY_VALUE | STKI_IN_JOB, .need = &needs_block, STKI_C(stk_loader_opts, block_rows)),
     STKI_ALIAS(shuffle, order, STKI_OPT_BOOL, "true means order: random", .words = shuffle_words),
     STKI_INT(stki_loader_config, epoch_length, 0, 0, MOST, "positions",
              "Positions in an epoch, independent of the number of samples; 0: the number of samples "
@@ -263,7 +264,7 @@ static stk_status read_dataset(stki_loader_config *config, const stki_node *root
     stk_status status;
 
     if (dataset && several)
-        return stki_fail_key(err, several, "found both dataset and datasets, expected one of them");
+        return stki_fail_key(err, several, "found both dataset and datasets, expected only one of them");
     if (several)
         return stki_config_datasets(config, several, err);
     if (dataset && (status = stki_config_options(config, &dataset_table, dataset, &options, err)) != STK_OK)

@@ -74,7 +74,8 @@ static void put_field(writer *w, const char *where, const stk_field_opts *first,
     stk_field_opts f;
     char path[320], below[352];
 
-    if (!take_element(w, "fields", "STK_FIELD_OPTS_INIT, the same in all of them", first, index, &f, sizeof f))
+    if (!take_element(w, "fields", "the value that STK_FIELD_OPTS_INIT sets, the same in all fields", first, index, &f,
+                      sizeof f))
         return;
     if (f.path_count > 0 && !f.paths) {
         w->status = stki_fail(w->err, STK_E_BAD_ARG, "options: fields[%lld].paths: found NULL and a path_count of %u",
@@ -109,7 +110,8 @@ static void put_dataset(writer *w, const stk_dataset_opts *first, int64_t index)
     stk_dataset_opts d;
     char weight[40], path[64], where[32];
 
-    if (!take_element(w, "datasets", "STK_DATASET_OPTS_INIT, the same in all of them", first, index, &d, sizeof d))
+    if (!take_element(w, "datasets", "the value that STK_DATASET_OPTS_INIT sets, the same in all data sets", first,
+                      index, &d, sizeof d))
         return;
     if ((d.field_count > 0 && !d.fields) || d.index_count < 0 || (d.index_count > 0 && !d.indices)) {
         w->status = stki_fail(w->err, STK_E_BAD_ARG,
@@ -202,7 +204,7 @@ static stk_status check_lists(const stk_loader_opts *o, stk_error *err)
     if (o->indices && o->index_count == 0)
         return stki_fail(err, STK_E_CONFIG, "options: index_count: found 0, expected 1 or more");
     if (o->weights && o->weights_from)
-        return stki_fail(err, STK_E_CONFIG, "options: found both weights and weights_from, expected one of them");
+        return stki_fail(err, STK_E_CONFIG, "options: found both weights and weights_from, expected only one of them");
     if (o->dataset_count > 0 && (o->field_count > 0 || o->indices))
         return stki_fail(err, STK_E_CONFIG, "options: datasets and %s cannot be combined: each data set has its own",
                          o->indices ? "indices" : "fields");
@@ -217,7 +219,8 @@ stk_status stki_config_from_opts(const stk_loader_opts *given, stki_loader_confi
     stk_status status;
 
     if (!given || given->struct_size < 2 * sizeof(uint32_t))
-        return stki_fail(err, STK_E_CONFIG, "options: struct_size: found %u, expected STK_LOADER_OPTS_INIT",
+        return stki_fail(err, STK_E_CONFIG,
+                         "options: struct_size: found %u, expected the value that STK_LOADER_OPTS_INIT sets",
                          given ? given->struct_size : 0);
     memcpy(&o, given, given->struct_size < sizeof o ? given->struct_size : sizeof o);
     if ((status = check_lists(&o, err)) != STK_OK ||

@@ -107,7 +107,7 @@ static stk_status read_weights(stki_loader_config *config, stk_error *err)
     stki_options_defaults(&stki_weights_table, &o);
     status = stki_config_options(config, &stki_weights_table, node, &o, err);
     if (status == STK_OK && !o.path && !o.field)
-        return stki_fail_node(err, node, "expected one of path and field");
+        return stki_fail_node(err, node, "expected either path or field");
     config->weights_path = o.path;
     config->weights_field = o.field;
     config->weights_name = o.name;

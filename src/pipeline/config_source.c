@@ -72,7 +72,7 @@ static const stki_option_table documents_table =
 static const stki_option pack_rows[] = {
     STKI_INT(pack_options, length, 1, 1, 1 << 24, "", "Elements in a window"),
     STKI_INT(pack_options, overlap, 0, 0, 1 << 24, "",
-             "If a document is longer than a window, the number of elements by which its pieces overlap"),
+             "If a document is longer than a window, the number of elements that consecutive windows of it share"),
     STKI_ENUM(pack_options, fit, best, fit_words,
               "How remainders of documents are packed: best (they share windows, by best fit) or apart (each document "
               "has its own windows)"),
@@ -90,7 +90,7 @@ static const stki_option source_rows[] = {
                 .examples = STKI_EXAMPLES("a", "b")),
     STKI_STRING(source_options, layout, NULL, "Layout of the stored images: nhwc or nchw",
                 .examples = STKI_EXAMPLES("nhwc", "nchw"), STKI_C(stk_field_opts, source_layout)),
-    STKI_INT(source_options, axis, 0, 0, STK_MAX_DIMS - 1, "", "The array axis that counts samples"),
+    STKI_INT(source_options, axis, 0, 0, STK_MAX_DIMS - 1, "", "The axis of the array along which samples are counted"),
     STKI_NODE(source_options, window,
               "Rows are windows of neighboring samples, such as video clips or parts of a time series: {length, "
               "stride, dilation, offsets, group_by, take} (docs/internals/order.md)",
@@ -133,7 +133,7 @@ static stk_status read_documents(const stki_node *node, stki_tokens *out, stk_er
     stki_options_defaults(&documents_table, &o);
     status = stki_options_read(&documents_table, node, &o, NULL, err);
     if (status == STK_OK && (o.begin < 0) == (o.end < 0))
-        return stki_fail_node(err, node, "expected one of begin and end: the token that separates documents");
+        return stki_fail_node(err, node, "expected either begin or end, the token that begins or ends each document");
     out->documents = true;
     out->ends = o.end >= 0;
     out->token = out->ends ? o.end : o.begin;

@@ -32,7 +32,7 @@ bool stki_convert_pays(const stki_convert_costs *costs, char *text, int size)
 
     snprintf(text, (size_t)size,
              "a batch takes %.3g ms with the samples converted on the device (workers %.3g, bus %.3g, device %.3g) and "
-             "%.3g ms with rows made by the workers (workers %.3g, bus %.3g)",
+             "%.3g ms with the samples converted by the workers (workers %.3g, bus %.3g)",
              device * 1e-6, workers * 1e-6, costs->samples_copy * 1e-6, costs->device_convert * 1e-6, host * 1e-6,
              host_workers * 1e-6, costs->rows_copy * 1e-6);
     return pays;

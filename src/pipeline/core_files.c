@@ -361,7 +361,7 @@ static stk_status arrange_container(stki_core *core, const stki_reader_opts *opt
         if (own[i] < 0 || own[i] >= part->count)
             status = stki_fail(err, STK_E_UNSUPPORTED,
                                "field %s: its folders do not correspond to those of the field with which it is paired "
-                               "by name: list as many folders, with the same names in each",
+                               "by name: give both fields the same number of folders, with the same file names in each",
                                names->field);
     }
     if (status == STK_OK && (status = open_container(core, part->container->path, opts, container, err)) == STK_OK) {

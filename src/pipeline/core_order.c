@@ -58,8 +58,8 @@ static stk_status check_moving(const stki_core *core, const material *m, stk_err
         if (config->fields[i].window.length == 0)
             return stki_fail(
                 err, STK_E_CONFIG,
-                "dataset.fields.%s: found one sample for each place where a window may begin, and no source.window: "
-                "with offsets other than fixed, the field needs source.window, or one sample for each element",
+                "dataset.fields.%s: found one sample for each place where a window may begin, and no source.window; "
+                "with offsets other than fixed, set source.window, or provide one sample for each element",
                 config->fields[i].name);
     if (m->one_each && (config->order == STK_ORDER_BLOCK || config->order == STK_ORDER_WEIGHTED))
         return stki_fail(err, STK_E_UNSUPPORTED,
@@ -125,17 +125,19 @@ static stk_status empty_subset(const stki_loader_config *config, const char *dat
 
     if (listed == 0)
         return stki_fail(err, STK_E_EMPTY,
-                         "%s%s%s%s%sindices: the subset is empty: found a list of no samples; omit indices to use "
-                         "all %lld",
+                         "%s%s%s%s%sindices: the subset is empty: found an empty list; omit indices to use all samples "
+                         "(%lld)",
                          of, name, behind, dataset ? "" : config->section, dataset ? "" : ".", (long long)count);
-    return stki_fail(err, STK_E_EMPTY,
-                     "%s%s%s%s.split: the subset is empty: part: %s with method: %s and fraction: %g (which is the "
-                     "share of val) has none of the %lld samples%s",
-                     of, name, behind, config->section, split->part == STKI_SPLIT_VAL ? "val" : "train",
-                     stki_split_methods[split->method], split->fraction, (long long)(listed > 0 ? listed : count),
-                     listed <= 0          ? ""
-                     : config->leaves_out ? " that are left"
-                                          : " that indices lists");
+    return stki_fail(
+        err, STK_E_EMPTY,
+        "%s%s%s%s.split: the subset is empty: part: %s with method: %s and fraction: %g, the share of val, "
+        "selects none of %lld sample%s%s",
+        of, name, behind, config->section, split->part == STKI_SPLIT_VAL ? "val" : "train",
+        stki_split_methods[split->method], split->fraction, (long long)(listed > 0 ? listed : count),
+        (listed > 0 ? listed : count) == 1 ? "" : "s",
+        listed <= 0          ? ""
+        : config->leaves_out ? " that were not excluded"
+                             : " in indices");
 }
 
 /* Selects the subset of one data set: its list, and its part of a split. */
@@ -401,8 +403,9 @@ static void say_packing(stki_core *core)
         double filled = stki_token_source_filled(field);
 
         if (filled >= 0)
-            stki_config_note(core->config, "%s: %lld packed windows of %lld elements, %.1f %% of which are used",
-                             field->name, (long long)core->dataset->count, (long long)field->shape[0], 100 * filled);
+            stki_config_note(core->config, "%s: %lld packed window%s of %lld elements, %.1f %% of which are used",
+                             field->name, (long long)core->dataset->count, core->dataset->count == 1 ? "" : "s",
+                             (long long)field->shape[0], 100 * filled);
     }
 }
 
@@ -486,9 +489,9 @@ stk_status stki_core_make_order(stki_core *core, stk_error *err)
     if (core->steps == 0 && !config->allow_empty)
         return stki_fail(
             err, STK_E_EMPTY,
-            "an epoch has no batch: %lld samples, global batch %lld%s; use a smaller batch, last_batch: partial, or "
-            "allow_empty: true",
-            (long long)core->batching.length, (long long)global,
-            config->last_batch == STK_LAST_BATCH_DROP ? ", last_batch: drop" : "");
+            "an epoch has no batch: it has %lld sample%s, and the global batch size is %lld%s; use a smaller batch, "
+            "last_batch: partial, or allow_empty: true",
+            (long long)core->batching.length, core->batching.length == 1 ? "" : "s", (long long)global,
+            config->last_batch == STK_LAST_BATCH_DROP ? " (last_batch: drop)" : "");
     return STK_OK;
 }

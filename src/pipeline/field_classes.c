@@ -315,7 +315,7 @@ static stk_status fail_unknown(const settling *s, const stki_class_shard *shard,
 
     if (!path)
         return stki_fail_memory(err, (int64_t)strlen(shard->path), "a path");
-    stki_text(expected, sizeof expected, "one of the %" PRId64 " of source.classes (%s%.40s%s", names->count,
+    stki_text(expected, sizeof expected, "a name in source.classes, which has %" PRId64 " (%s%.40s%s", names->count,
               near ? "did you mean " : "", near ? near : first,
               near               ? "?)"
               : names->count > 1 ? ", …)"
@@ -500,13 +500,13 @@ static stk_status check_all_plain(const settling *s, const bool *plain, stk_erro
             status = check_plain(s, s->readers[i], err);
         }
     if (status == STK_OK && first)
-        stki_config_note(s->core->config,
-                         "%s: the numbers of %s have no names and are kept, but other files have names: check that its "
-                         "classes are numbered 0: %.40s%s%.40s (%s)",
-                         s->config->name, first, stki_classes_name(&s->classes->names, 0),
-                         s->classes->names.count > 1 ? ", 1: " : "",
-                         s->classes->names.count > 1 ? stki_classes_name(&s->classes->names, 1) : "",
-                         s->classes->origin);
+        stki_config_note(
+            s->core->config,
+            "%s: the class numbers in %s have no names and do not change, but other files have names: check "
+            "that this file numbers the classes 0: %.40s%s%.40s (%s)",
+            s->config->name, first, stki_classes_name(&s->classes->names, 0),
+            s->classes->names.count > 1 ? ", 1: " : "",
+            s->classes->names.count > 1 ? stki_classes_name(&s->classes->names, 1) : "", s->classes->origin);
     return status;
 }
 

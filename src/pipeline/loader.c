@@ -456,8 +456,8 @@ static stk_status next_on_device(stk_loader *loader, stk_stream *stream, int64_t
     stk_status status;
 
     if (stream && stk_stream_device(stream) != core->device)
-        return stki_fail(err, STK_E_BAD_DEVICE, "the loader delivers on %s, found a stream of %s", core->device->name,
-                         stk_device_name(stk_stream_device(stream)));
+        return stki_fail(err, STK_E_BAD_DEVICE, "the loader delivers batches on %s, but the stream belongs to %s",
+                         core->device->name, stk_device_name(stk_stream_device(stream)));
     stki_progress_delivered(core->progress, &next_step, &after);
     if (next_step >= core->end && !loader->closed) {
         status = stki_feed_settle(core->feed, timeout_ns, &cause); /* a failed copy does not end the run */

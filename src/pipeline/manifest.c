@@ -78,7 +78,7 @@ static stk_status read_files(stki_manifest *list, stk_error *err)
         return stki_fail_at(err, STK_E_CORRUPT,
                             (stki_place){list->path, -1, -1, stki_u128_text(computed, found),
                                          stki_u128_text(list->fingerprint, expected)},
-                            "its fingerprint does not match its parts, so it was modified");
+                            "its fingerprint does not match its parts, so the manifest was modified");
     return STK_OK;
 }
 
@@ -189,6 +189,6 @@ stk_status stki_manifest_has(const stki_manifest *list, const char *path, stk_er
             if ((strcmp(base_name(list->files[i].name), base_name(path)) == 0) != links &&
                 stki_stamp_is_of(&file, list->files[i].path))
                 return STK_OK;
-    return stki_fail(err, STK_E_MISMATCH, "%s: not one of the %d file%s that %s lists (%s%s)", path, list->count,
-                     list->count == 1 ? "" : "s", list->path, list->files[0].name, list->count > 1 ? ", …" : "");
+    return stki_fail(err, STK_E_MISMATCH, "%s: not listed in %s, which lists %d file%s (%s%s)", path, list->path,
+                     list->count, list->count == 1 ? "" : "s", list->files[0].name, list->count > 1 ? ", …" : "");
 }

@@ -358,8 +358,8 @@ static stk_status check_unique(const pairing *p, const stki_names *names, int64_
                 err, STK_E_MISMATCH,
                 (stki_place){path_of(names, from + s->list[i - 1].index, path), -1, -1,
                              name_of(names, from + s->list[i].index, buffer), "no other file of that name"},
-                "fields %s and %s are paired by name, but field %s has several files %.*s" ADVICE, p->first->field,
-                p->names->field, names->field, (int)s->list[i].key.length, s->list[i].key.at);
+                "fields %s and %s are paired by name, but field %s has several files named %.*s" ADVICE,
+                p->first->field, p->names->field, names->field, (int)s->list[i].key.length, s->list[i].key.at);
     return STK_OK;
 }
 
@@ -390,7 +390,7 @@ static stk_status fail_unpaired(const pairing *p, const sorted *a, const sorted 
     }
     return stki_fail_at(
         err, STK_E_MISMATCH, (stki_place){path, -1, -1, found, expected},
-        "fields %s and %s are paired by name, but no partner was found for %lld of the %s of %s and %lld of %s" ADVICE,
+        "fields %s and %s are paired by name, but %lld of the %s of %s and %lld of %s have no partner" ADVICE,
         p->first->field, p->names->field, (long long)lone_a, p->names->shards ? "shards" : "files", p->first->field,
         (long long)lone_b, p->names->field);
 }
@@ -511,7 +511,7 @@ static void mark_strips(stki_pair_config *how, const stki_names *names)
 char *stki_pair_unused(const stki_pair_config *how)
 {
     if (!how->paired && (how->by == STKI_PAIR_BY_NAME || how->strip_count > 0))
-        return stki_format("pair: %s has no effect: no two fields have files as samples or shards to pair by name",
+        return stki_format("pair: %s has no effect: there are no two fields whose files could be paired by name",
                            how->by == STKI_PAIR_BY_NAME ? "name" : "strip");
     for (int k = 0; k < how->strip_count; k++)
         if (!(how->stripped >> k & 1))

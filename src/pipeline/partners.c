@@ -64,7 +64,7 @@ stk_status stki_partners_check(stki_core *core, stk_error *err)
         const stki_mix *mix = core->plans[i].mix.step;
 
         if (mix && core->dataset->windows)
-            return stki_fail_node(err, mix->node, "rows of a data set of windows cannot be mixed");
+            return stki_fail_node(err, mix->node, "mixup and cutmix cannot be combined with windows of samples");
         if (mix && core->batching.global_batch == 1)
             stki_config_note(core->config,
                              "%s: %s has no effect: it combines pairs of rows of a global batch, which has only 1 row "

@@ -138,7 +138,7 @@ static stk_status differs(const stk_loader *loader, const char *what, const char
         return STK_OK;
     }
     return stki_fail_at(err, STK_E_MISMATCH, (stki_place){NULL, -1, -1, found, expected},
-                        "the saved state has a different %s; loader.resume: force resumes at its step", what);
+                        "the saved state has a different %s; set loader.resume: force to resume at its step", what);
 }
 
 static stk_status compare_numbers(const stk_loader *loader, const stki_state *state, const stki_state *mine,
@@ -150,7 +150,7 @@ static stk_status compare_numbers(const stk_loader *loader, const stki_state *st
         int64_t found, expected;
     } numbers[] = {
         {STKI_STATE_SEED, "seed (loader.seed)", state->seed, mine->seed},
-        {STKI_STATE_ORDER_VERSION, "version of the orders", state->order_version, mine->order_version},
+        {STKI_STATE_ORDER_VERSION, "version of the order algorithm", state->order_version, mine->order_version},
         {STKI_STATE_POSITIONS, "number of samples per epoch", state->positions, mine->positions},
         {STKI_STATE_GLOBAL_BATCH, "global batch (loader.global_batch_size)", state->global_batch, mine->global_batch},
     };
@@ -256,7 +256,7 @@ static stk_status compare_version(const stk_loader *loader, const stki_state *st
                         (stki_place){NULL, -1, -1, STKI_TEXT("version %d", state->version),
                                      STKI_TEXT("version %d", STKI_STATE_VERSION)},
                         "the state was saved by an older version of stoker, whose fingerprints cannot be compared; "
-                        "loader.resume: force resumes at its step");
+                        "set loader.resume: force to resume at its step");
 }
 
 /* Converts the position of a state to a step counted over all epochs of this loader. `what` names the state in

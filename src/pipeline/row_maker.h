@@ -25,12 +25,12 @@ typedef struct stki_making_of {
 
 typedef struct stki_row_maker stki_row_maker;
 struct stki_row_maker {
-    bool (*takes)(const stki_field_plan
-                      *plan); /* whether this maker handles the plan; the first one in the list that does is used */
-    bool wraps;               /* it wraps the next maker that handles the plan, which becomes plan->under */
-    bool pairs;               /* rows may contain a part of their partner */
-    const char *no_job;       /* why a preparation job cannot write such rows; NULL: it can */
-    const char *pass;         /* for explain: names an extra pass over the bytes; NULL: none */
+    /* whether this maker handles the plan; the first one in the list that does is used */
+    bool (*takes)(const stki_field_plan *plan);
+    bool wraps;         /* it wraps the next maker that handles the plan, which becomes plan->under */
+    bool pairs;         /* rows may contain a part of their partner */
+    const char *no_job; /* why a preparation job cannot write such rows; NULL: it can */
+    const char *pass;   /* for explain: names an extra pass over the bytes; NULL: none */
     void (*explain)(const stki_field_plan *plan, FILE *to); /* prints lines about the plan; NULL: none */
     /* Returns the length of a row of varying length; -1: the row failed. NULL: rows have no length. */
     int64_t (*measure)(stki_worker *worker, const stki_field_plan *plan, int64_t row);

@@ -219,10 +219,11 @@ static void note_short_groups(stki_core *core, const stki_windows *windows)
 {
     if (windows->short_groups > 0)
         stki_config_note(core->config,
-                         "source.window: %" PRId64 " of %" PRId64 " groups are shorter than a window (%" PRId64
-                         " samples from first to last): their %" PRId64 " samples are not delivered",
-                         windows->short_groups, windows->short_groups + windows->group_count,
-                         stki_window_span(windows->length, windows->dilation), windows->short_samples);
+                         "source.window: a window of %" PRId64 " samples from first to last does not fit in %" PRId64
+                         " of %" PRId64 " groups, which leaves out %" PRId64 " sample%s",
+                         stki_window_span(windows->length, windows->dilation), windows->short_groups,
+                         windows->short_groups + windows->group_count, windows->short_samples,
+                         windows->short_samples == 1 ? "" : "s");
 }
 
 /* Sets which samples of a window each field delivers. */
@@ -321,8 +322,8 @@ void stki_window_short_files(stki_core *core)
                 none += reader->group_first[g + 1] == reader->group_first[g];
         }
     if (none > 0)
-        stki_config_note(core->config, "source.window: %" PRId64 " of %" PRId64 " files are shorter than a window",
-                         none, files);
+        stki_config_note(core->config, "source.window: a window does not fit in %" PRId64 " of %" PRId64 " files", none,
+                         files);
 }
 
 /* Finds the groups for windows in place, which do not cross the boundaries of shards or of groups within a shard. */

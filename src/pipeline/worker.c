@@ -130,8 +130,8 @@ void stki_worker_look(const stki_worker *worker, stki_doing *out)
 /* Appends the activity to the text. */
 static int add_report(const stki_core *core, const stki_doing *doing, char *to, int size)
 {
-    static const char *const stages[] = {
-        "idle", "choosing the samples", "reading", "reading and converting", "converting", "finishing"};
+    static const char *const stages[] = {"idle",       "choosing the samples", "reading", "reading and converting",
+                                         "converting", "finishing the rows"};
     static const char *const parts[STKI_READ_WAIT + 1] = {
         "decoding", "unpacking", "in a custom transform:", "waiting for a free descriptor (ulimit -n) to read"};
     const char *what = doing->part >= 0 ? parts[doing->part] : stages[doing->stage];

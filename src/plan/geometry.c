@@ -241,7 +241,7 @@ static stk_status too_small(const stki_geometry_step *step, int64_t height, int6
                         (stki_place){NOWHERE, found,
                                      STKI_TEXT("at least %" PRId64 " x %" PRId64 " (%s)", step->height, step->width,
                                                step->kind == STKI_CENTER_CROP
-                                                   ? "nothing is padded"
+                                                   ? "center_crop does not pad"
                                                    : "including its padding; pad_if_needed: true adds more")},
                         "%s", operation_of[step->kind]);
 }
@@ -373,8 +373,8 @@ static int64_t larger(int64_t x, int64_t y)
 static stk_status apply_pad(const stki_geometry *geometry, const stki_geometry_step *step, frame *f, stk_error *err)
 {
     const int64_t height = seen_height(f), width = seen_width(f), down = step->height - height,
-                  right =
-                      step->width - width; /* pads to the given size; an odd pixel goes to the end, as in torchvision */
+                  right = step->width - width;
+    /* for padding to a given size; an odd pixel goes to the end, as in torchvision */
     const int64_t around[4] = {right / 2, down / 2, right - right / 2, down - down / 2};
     const int64_t *pad = step->height ? around : step->pad;
     stk_status status;

@@ -286,7 +286,7 @@ static stk_status read_pad(const reading *r, stk_error *err)
         return status;
     if (!padding == !side)
         return stki_fail_node(err, r->node,
-                              padding ? "found both padding and size, expected one of them"
+                              padding ? "found both padding and size, expected only one of them"
                                       : "padding or size (of the result) is missing");
     status = begin_padding(r, err);
     if (status != STK_OK || side)

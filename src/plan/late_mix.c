@@ -59,7 +59,8 @@ static stk_status link_labels(stki_field_plan *plan, stki_field_plan *labels, bo
     if (labels == plan || labels->mix.step || labels->mix.image)
         return stki_fail_node(err, node, "labels: field %s is already mixed", labels->name);
     if (stki_plan_is_window(labels))
-        return stki_fail_node(err, node, "labels: field %s has windows for rows, which cannot be mixed", labels->name);
+        return stki_fail_node(err, node, "labels: the rows of field %s are windows, which cannot be mixed",
+                              labels->name);
     labels->mix.image = plan;
     if (labels->one_hot.step)
         return check_mixable(labels, node, err);

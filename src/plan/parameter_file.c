@@ -127,7 +127,7 @@ stk_status stki_stats_calibration(const stki_node *field, const stki_node *metho
         return status;
     *out = stki_node_get(map, name);
     if (!*out)
-        return stki_fail_value(err, method, "a calibration that %s has: %s", map->file,
+        return stki_fail_value(err, method, "one of the calibrations in %s: %s", map->file,
                                methods_of(map, known, sizeof known));
     return STK_OK;
 }

@@ -17,15 +17,16 @@ static stk_status first_shape(const stki_field *field, int64_t *shape, stk_error
     return stki_reader_shape(shard, within, shape, err);
 }
 
-/* If no step makes images of unknown shapes uniform, they are assumed to have the shape of the first one; a sample that
- * differs is an error. */
+/* If no step gives images of different shapes the same shape, all of them must have the shape of the first one. A
+ * sample that differs is an error. */
 static stk_status take_first_shape(stki_field_plan *plan, stk_error *err)
 {
     plan->image.uniform = plan->field->variable;
     return plan->image.uniform ? first_shape(plan->field, plan->image.sample_shape, err) : STK_OK;
 }
 
-/* Class numbers cannot be interpolated. `step`: a step that would do so; NULL: none. */
+/* Rejects a step that computes new values from pixels that are class numbers. `step`: name of such a step; NULL:
+ * none. */
 static stk_status check_colors_allowed(const stki_field_plan *plan, const char *step, const char *unless,
                                        stk_error *err)
 {
@@ -42,14 +43,13 @@ static stk_status check_resizable(const stki_field_plan *plan, stk_error *err)
 {
     const stki_field *field = plan->field;
     const bool nearest = plan->image.geometry->filter == STKI_FILTER_NEAREST;
-    stk_status status =
-        check_colors_allowed(plan, nearest ? NULL : "resize", " or use interpolation: nearest", err);
+    stk_status status = check_colors_allowed(plan, nearest ? NULL : "resize", " or use interpolation: nearest", err);
 
     if (status != STK_OK)
         return status;
     if (field->dtype == STK_U16 && nearest && field->shape[2] <= STKI_RESIZE_MAX_CHANNELS / 2 &&
         plan->image.height_axis == 0)
-        return STK_OK; /* treated as pixels of twice as many bytes, which are only copied */
+        return STK_OK; /* treated as uint8 with twice as many channels, because bytes are only copied */
     if (field->dtype != STK_U8)
         return stki_fail_field(err, plan->config, STK_E_UNSUPPORTED,
                                "resize: found samples of %s, expected uint8, or uint16 of 1 or 2 channels with "
@@ -62,7 +62,8 @@ static stk_status check_resizable(const stki_field_plan *plan, stk_error *err)
     return STK_OK;
 }
 
-/* For samples of one shape, reports a step that does not fit now instead of with the first batch. */
+/* Computes the placement for samples of one shape, so that a step that does not fit is reported now instead of with the
+ * first batch. */
 static stk_status place_first(stki_field_plan *plan, stk_error *err)
 {
     const int64_t *shape = plan->image.sample_shape;
@@ -81,7 +82,7 @@ static stk_status place_first(stki_field_plan *plan, stk_error *err)
     return STK_OK;
 }
 
-/* `why` is the step after which shapes differ. */
+/* Fails because shapes differ after step `why`. */
 static stk_status fail_shapes(const stki_field_plan *plan, const stki_geometry_step *why, int64_t height, int64_t width,
                               stk_error *err)
 {
@@ -101,7 +102,7 @@ static stk_status fail_shapes(const stki_field_plan *plan, const stki_geometry_s
         (long long)height, (long long)width);
 }
 
-/* Applies geometry to the samples' shape; the result must have a single shape. */
+/* Computes the shape that the geometry steps produce, which must be the same for all samples. */
 static stk_status resolve_geometry(stki_field_plan *plan, int64_t *image, stk_error *err)
 {
     const stki_field *field = plan->field;
@@ -134,7 +135,7 @@ static stk_status resolve_geometry(stki_field_plan *plan, int64_t *image, stk_er
     return STK_OK;
 }
 
-/* The block holds the window before it is reoriented. */
+/* Computes the layout of the block, which holds the window before it is reoriented. */
 static stk_status resolve_block(stki_field_plan *plan, const int64_t *image, stk_error *err)
 {
     const bool transposes = plan->image.orientations > 0xf;
@@ -168,7 +169,7 @@ static stk_status resolve_colors(stki_field_plan *plan, stk_error *err)
     return STK_OK;
 }
 
-/* For rows with their own shapes: results of any shape are allowed. */
+/* The same for rows with their own shapes, which may have any shape. */
 static stk_status resolve_own_geometry(stki_field_plan *plan, stk_error *err)
 {
     plan->image.resample = true;
@@ -262,7 +263,7 @@ stk_status stki_plan_image_link(stki_field_plan *plan, const stki_field_plan *pl
 
 /* ---- fill ---- */
 
-/* Rejects a `fill` that would be clamped. */
+/* Rejects a `fill` outside the range of the samples' dtype. */
 static stk_status check_fill(const stki_field_plan *plan, stk_error *err)
 {
     const int64_t size = stk_dtype_size(plan->field->dtype), none = 0, one = 1;

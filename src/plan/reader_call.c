@@ -40,7 +40,8 @@ stk_status stk_transform_register(const stk_transform *given, stk_error *err)
     stk_status status = STK_OK;
 
     if (!given || given->struct_size < 2 * sizeof(uint32_t))
-        return stki_fail(err, STK_E_BAD_ARG, "transform: struct_size: found %u, expected STK_TRANSFORM_INIT",
+        return stki_fail(err, STK_E_BAD_ARG,
+                         "transform: struct_size: found %u, expected the value that STK_TRANSFORM_INIT sets",
                          given ? given->struct_size : 0);
     memcpy(&t, given, given->struct_size < sizeof t ? given->struct_size : sizeof t);
     if (!t.name || !*t.name || strlen(t.name) >= NAME)
@@ -78,7 +79,7 @@ static stk_status look_up(const char *name, const stki_node *node, stk_transform
     stki_unlock(&table.lock);
     return entry ? STK_OK
                  : stki_fail_node(err, node, "found %s, expected the name of a registered transform (%s)", name,
-                                  *known ? known : "there is none");
+                                  *known ? known : "none is registered");
 }
 
 /* ---- the reader ---- */
@@ -214,12 +215,15 @@ static stk_status shape_of(struct calling *c, const stki_node *node, stk_error *
     if (c->transform.shape)
         status = c->transform.shape(c->transform.context, &in, &out, &own);
     else if (c->inner->variable)
-        return stki_fail_node(err, node, "%s has no `shape`, and the samples have different shapes", c->name);
+        return stki_fail_node(err, node, "%s needs a `shape` function, because the samples have different shapes",
+                              c->name);
     if (status != STK_OK)
         return stki_fail_node(err, node, "%s: %s", c->name, own.message[0] ? own.message : "shape failed");
     if (is_only_bound(c->inner) && out.ndim == in.ndim && memcmp(out.shape, in.shape, sizeof in.shape) == 0)
         return stki_fail_node(
-            err, node, "%s does not determine the `shape` of its result, and the images have different sizes", c->name);
+            err, node,
+            "%s does not determine the `shape` of its result, which it must, because the images have different sizes",
+            c->name);
     if (out.ndim < 0 || out.ndim >= STK_MAX_DIMS || stk_dtype_size(out.dtype) == 0)
         return stki_fail_node(err, node, "%s: shape returned %d axes of %s", c->name, out.ndim,
                               stk_dtype_name(out.dtype));

@@ -85,7 +85,7 @@ static stk_status check_steps(const stki_field_plan *plan, stk_error *err)
         if (!stki_geometry_knows(name) && !stki_first_steps_know(name))
             return refuse(plan, err,
                           "found %s in its transforms, expected only steps that move pixels: images with their own "
-                          "shapes keep their bytes",
+                          "shapes remain uint8",
                           name);
     }
     return STK_OK;
@@ -99,7 +99,7 @@ stk_status stki_image_rows_check(const stki_field_plan *plan, stk_error *err)
     if (status != STK_OK || (status = check_steps(plan, err)) != STK_OK)
         return status;
     if (plan->dtype != STK_U8)
-        return refuse(plan, err, "found dtype: %s, expected none: images of different shapes keep their bytes",
+        return refuse(plan, err, "found dtype: %s, expected none: images with their own shapes remain uint8",
                       stk_dtype_name(plan->dtype));
     if (plan->layout != plan->source_layout)
         return refuse(plan, err, "found layout: %s, expected the samples' own, %s", config->layout,

@@ -413,9 +413,10 @@ static stk_status quantize_map(state *s, const stki_node *node, stk_error *err)
         return status;
     for (int64_t c = 0; c < count && status == STK_OK; c++) {
         if (!((float)scale[c] > 0) || !isfinite(1.0f / (float)scale[c]) || !isfinite((float)scale[c]))
-            status = stki_fail_node(
-                err, scale_node,
-                "found %g, expected a positive number such that float32 can represent it and its reciprocal", scale[c]);
+            status = stki_fail_node(err, scale_node,
+                                    "found %g, expected a positive number that float32 can represent, and whose "
+                                    "reciprocal it can represent",
+                                    scale[c]);
         scale[c] = (double)(1.0f / (float)scale[c]); /* multiplies by the f32 reciprocal, like torch */
     }
     if (status == STK_OK)
@@ -435,7 +436,7 @@ static stk_status op_cast(state *s, const stki_node *node, stk_error *err)
     if (dtype == STK_DTYPE_NONE)
         return stki_fail_value(err, node, "a dtype such as float32 or f32");
     if (s->quantize || s->cast)
-        return stki_fail_node(err, node, "nothing can follow %s", s->cast ? "a cast except arithmetic" : "quantize");
+        return stki_fail_node(err, node, s->cast ? "only arithmetic can follow cast" : "nothing can follow quantize");
     s->fold->dtype = dtype;
     s->fold->cast = true;
     s->real = s->real || is_real(dtype);
@@ -596,7 +597,7 @@ static stk_status step(state *s, const stki_node *node, stk_error *err)
         return stki_fail_value(err, node, "one operation with its parameters, such as normalize: imagenet");
     if (s->last && strcmp(node->keys[0], s->fold->mix.node ? "mixup" : "label_smoothing") != 0 &&
         (s->fold->one_hot.node || strcmp(node->keys[0], "cutmix") != 0))
-        return stki_fail_node(err, node, "found %s after %s, which comes last", node->keys[0], s->last->key);
+        return stki_fail_node(err, node, "found %s after %s, which must come last", node->keys[0], s->last->key);
     if (stki_first_steps_know(node->keys[0])) {
         if (s->main_steps > 0)
             return stki_fail_node(err, node, "found %s after other steps, expected it first", node->keys[0]);

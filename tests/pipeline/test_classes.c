@@ -311,8 +311,8 @@ static void test_unknown(void **state)
     (void)state;
     refused(STK_E_MISMATCH, "line 3, column 1 (class)", "cat, big",
             "dataset: {fields: {label: {path: [@a.csv, @b.csv], source: {name: class, classes: [dog, bee]}}}}");
-    refused(STK_E_MISMATCH, "fb/n03/e.jpg: record 1: class: found n03, expected one of the 2", "n01, ",
-            "dataset: {fields: {label: {path: [@fa, @fb], source: {classes: [n01, n02]}}}}");
+    refused(STK_E_MISMATCH, "fb/n03/e.jpg: record 1: class: found n03, expected a name in source.classes, which has 2",
+            "n01, ", "dataset: {fields: {label: {path: [@fa, @fb], source: {classes: [n01, n02]}}}}");
     refused(STK_E_MISMATCH, "fa/n01/a.jpg: record 0", "did you mean N01?",
             "dataset: {fields: {label: {path: [@fa, @fb], source: {classes: [n02, N01]}}}}");
     CHECK(

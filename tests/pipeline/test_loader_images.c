@@ -151,7 +151,8 @@ static void errors_name_the_image(void **state)
         int64_t record;
         stk_status status;
     } rows[] = {
-        {"transforms: [{center_crop: 24}]", "/a/00.jpg", "at least 24 x 24 (nothing is padded)", 0, STK_E_BAD_SHAPE},
+        {"transforms: [{center_crop: 24}]", "/a/00.jpg", "at least 24 x 24 (center_crop does not pad)", 0,
+         STK_E_BAD_SHAPE},
         {"transforms: [{crop: {top: 1, left: 2, height: 15, width: 60}}]", "/b/06.jpg", "at least 16 x 62 for", 6,
          STK_E_BAD_SHAPE},
         {"transforms: [{resize: {size: [4, 4], box: [0, 0, 60, 20]}}]", "/b/07.jpg", "at least 20 x 60 for the box", 7,

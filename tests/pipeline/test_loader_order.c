@@ -290,7 +290,7 @@ static void weights_refused(void **state)
                 "[1, -2, 3, 4]}}");
     refuse_text(STK_E_NOT_FOUND, "none.npy",
                 "{dataset: {fields: {x: {path: four.npy}}}, loader: {order: weighted, weights: none.npy}}");
-    refuse_text(STK_E_CONFIG, "path and field",
+    refuse_text(STK_E_CONFIG, "either path or field",
                 "{dataset: {fields: {x: {path: four.npy}}}, loader: {order: weighted, weights: {}}}");
     refuse_text(STK_E_CONFIG, "weights.name",
                 "{dataset: {fields: {x: {path: four.npy}}}, loader: {order: weighted, weights: {name: a}}}");
@@ -475,13 +475,15 @@ static void empty_subsets(void **state)
     (void)state;
     write_ids("four.npy", 0, 4);
     refuse_text(STK_E_EMPTY,
-                "loader.split: the subset is empty: part: val with method: exact and fraction: 0 (which is the share "
-                "of val) has none of the 4 samples",
+                "loader.split: the subset is empty: part: val with method: exact and fraction: 0, the share of val, "
+                "selects none of 4 samples",
                 FOUR("split: {part: val, fraction: 0}"));
     refuse_text(STK_E_EMPTY, "part: train with method: hash and fraction: 1",
                 FOUR("split: {part: train, method: hash, fraction: 1}"));
-    refuse_text(STK_E_EMPTY, "has none of the 2 samples that indices lists",
+    refuse_text(STK_E_EMPTY, "selects none of 2 samples in indices",
                 FOUR("split: {part: val, fraction: 0}, indices: [1, 2]"));
+    refuse_text(STK_E_EMPTY, "selects none of 1 sample in indices",
+                FOUR("split: {part: val, fraction: 0}, indices: [1]"));
     refuse_text(STK_E_EMPTY, "loader.indices: the subset is empty", FOUR("indices: []"));
     refuse_text(STK_E_EMPTY, "loader.indices: the subset is empty", FOUR("indices: [], split: val"));
     refuse_text(STK_E_EMPTY, "data set b: indices: the subset is empty",

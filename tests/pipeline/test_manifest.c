@@ -101,7 +101,8 @@ static void test_reads(void **state)
     assert_ok(stki_manifest_check(&list, &err));
     assert_ok(stki_manifest_has(&list, in_folder("b.npy"), &err));
     assert_status(stki_manifest_has(&list, in_folder("c.npy"), &err), STK_E_MISMATCH);
-    assert_non_null(strstr(err.message, "c.npy: not one of the 2 files"));
+    assert_non_null(strstr(err.message, "c.npy: not listed in "));
+    assert_non_null(strstr(err.message, ", which lists 2 files ("));
     assert_int_equal(symlink("b.npy", in_folder("link.npy")), 0);
     assert_ok(stki_manifest_has(&list, in_folder("link.npy"), &err));
     assert_status(stki_manifest_has(&list, in_folder("d.npy"), &err), STK_E_NOT_FOUND);
@@ -174,7 +175,8 @@ static void test_loader(void **state)
     assert_ok(open_with("good.json", "'[ab].npy'", &loader, &err));
     stk_loader_destroy(loader);
     assert_status(open_with("good.json", "[a.npy, c.npy]", &loader, &err), STK_E_MISMATCH);
-    assert_non_null(strstr(err.message, "c.npy: not one of the 2 files"));
+    assert_non_null(strstr(err.message, "c.npy: not listed in "));
+    assert_non_null(strstr(err.message, ", which lists 2 files ("));
     assert_status(open_with("none.json", "a.npy", &loader, &err), STK_E_NOT_FOUND);
     write_npy("b.npy", 19);
     assert_status(open_with("good.json", "a.npy", &loader, &err), STK_E_MISMATCH);

@@ -358,7 +358,7 @@ static void another_run_is_refused(void **state)
         {"x", 100, "[4]", 0, "[{scale: 2.0}]", "f32", 5, "random", 1, "partial", ", prefetch: 2, num_workers: 3", NULL},
         {"x", 100, "[4]", 0, "[{scale: 4}, {scale: 0.5}]", "f32", 5, "random", 1, "partial", "", NULL},
         {"x", 100, "[4]", 0, "[{scale: 2}]", "f32", 5, "random", 2, "partial", "",
-         "a different seed (loader.seed); loader.resume: force resumes at its step: found 1, expected 2"},
+         "a different seed (loader.seed); set loader.resume: force to resume at its step: found 1, expected 2"},
         {"x", 100, "[4]", 0, "[{scale: 2}]", "f32", 5, "sequential", 1, "partial", "",
          "a different order (loader.order)"},
         {"x", 100, "[4]", 0, "[{scale: 2}]", "f32", 10, "random", 1, "partial", "",

@@ -348,7 +348,7 @@ static void test_refused(void **state)
         {"name: weight, dtype: i64", STK_E_CORRUPT, "line 3, column 3 (weight)"},
         {"name: class, dtype: f64", STK_E_CORRUPT, "a number"},
         {"name: label, dtype: f32", STK_E_MISMATCH, "the field's dtype casts"},
-        {"name: class, classes: [cat, dog]", STK_E_MISMATCH, "of the 2 of source.classes"},
+        {"name: class, classes: [cat, dog]", STK_E_MISMATCH, "a name in source.classes, which has 2 ("},
         {"name: class, classes: [cat, cat]", STK_E_CONFIG, "distinct names"},
         {"name: class, classes: all", STK_E_CONFIG, "sorted"},
         {"name: class, classes: sorted, files: bytes", STK_E_CONFIG, "files"},

@@ -525,7 +525,7 @@ static void refusals(void **state)
         const char *image, *label, *message;
     } cases[] = {
         {"[{mixup: {labels: lable}}]", "[]", "there is no field lable"},
-        {"[{mixup: {}}, {scale: 2}]", "[]", "which comes last"},
+        {"[{mixup: {}}, {scale: 2}]", "[]", "which must come last"},
         {"[{mixup: {}}, {mixup: {}}]", "[]", "a second mixup"},
         {"[{mixup: {}}, {cutmix: {p: 0.5}}]", "[]", "found keys other than alpha"},
         {"[{mixup: {alpha: 0}}]", "[]", "0.001 to 10000"},
@@ -547,7 +547,7 @@ static void refusals(void **state)
          "a second label_smoothing"},
         {"[]", "[{scale: 2}, {one_hot: 3}]", "to come first"},
         {"[{one_hot: 3}]", "[]", "one integer each"},
-        {"[]", "[{one_hot: 3}, {scale: 2}]", "which comes last"},
+        {"[]", "[{one_hot: 3}, {scale: 2}]", "which must come last"},
         {"[]", "[{cast: f32}, {cutmix: {}}]", "the axes of height and width are unknown"},
         {"[]", "[{cutmix: {}}]", "expected f16, bf16, f32, u8, i8 or i32"},
     };

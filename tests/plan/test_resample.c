@@ -817,8 +817,8 @@ static void test_configs_that_are_refused(void **unused)
         {"[{crop: {top: -1, left: 0, height: 9, width: 9}}]", "expected 0 to 65535 pixels"},
         {"[{crop: {top: 30, left: 0, height: 9, width: 9}}]", "expected at least 39 x 9"},
         {"[{crop: 20}]", "expected a map"},
-        {"[{center_crop: 38}]", "nothing is padded"},
-        {"[{resize: 20}, {center_crop: [20, 40]}]", "nothing is padded"},
+        {"[{center_crop: 38}]", "center_crop does not pad"},
+        {"[{resize: 20}, {center_crop: [20, 40]}]", "center_crop does not pad"},
         {"[{crop: {field: boxes}}, {resize: 20}]", "still have different shapes"},
         {"[{crop: {field: boxes}}, {resize: [20, 20]}]", "there is no field boxes"},
         {"[{crop: {field: other}}, {resize: [20, 20]}]", "expected four numbers each"},
@@ -882,7 +882,7 @@ static void test_samples_that_are_refused(void **unused)
         const char *transforms, *says;
         stk_status status;
     } cases[] = {
-        {STKT_WHOLE, "{center_crop: 50}", "nothing is padded", STK_E_BAD_SHAPE},
+        {STKT_WHOLE, "{center_crop: 50}", "center_crop does not pad", STK_E_BAD_SHAPE},
         {STKT_WHOLE, "{crop: {top: 20, left: 20, height: 20, width: 20}}", "expected at least 40 x 40",
          STK_E_BAD_SHAPE},
         {STKT_TOO_FEW, "{resize: [9, 9]}", "less than the requested part", STK_E_CORRUPT},
