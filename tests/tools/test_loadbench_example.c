@@ -103,7 +103,7 @@ static void what_cannot_be_is_refused(void **state)
         {"limit: true", "gather_bytes_per_s>=1GB", NULL},
         {"limit: true", "num_workers==2", NULL},
         {"limit: true", "others.used_processor_count<=0.5", NULL},
-        {"limit: true", "chunk_unpacked_times_count<=1", "is for data in compressed chunks"},
+        {"limit: true", "chunk_unpacked_times_count<=1", "requires data in compressed chunks"},
         {"step: 1ms", "au>=90%", NULL},
         {"preset: unet3d-h100", "utilization.au>=0.9", NULL},
         {"limit: true", "au>=0.9", "requires a training step: set bench.step"},

@@ -168,7 +168,7 @@ static void what_cannot_be_believed_is_unknown(void **state)
     to = later(&start, 0.1, 1.2); /* the processors belong to another owner */
     lb_others_between(&from, &to, 0, &others);
     assert_false(others.known);
-    assert_non_null(strstr(others.why, "this process used 1.2 s, but /proc/stat counts only 0.1 s"));
+    assert_non_null(strstr(others.why, "this process used 1.2 s of CPU time, but /proc/stat counts only 0.1 s"));
     to = later(&start, 1, 0.5);
     to.processors = 1;
     lb_others_between(&from, &to, 0, &others);

@@ -140,7 +140,7 @@ static void wrong_ones_are_refused(void **state)
         {"samples_per_s>=5parsec", "found the unit \"parsec\""},
         {"samples_per_s>=inf", "expected a number"},
         {"wait.p99<=5MB", "wait.p99_us is a time"},
-        {"slot_memory<=5ms", "slot_memory_mb is bytes"},
+        {"slot_memory<=5ms", "slot_memory_mb is a size"},
         {"samples_per_s>=5ms", "is a plain number"},
         {"nothing_like_it>=1", "no such number"},
         {"consumer_wait<=0.25", "0.25% or 25%"},

@@ -48,13 +48,13 @@ static void equal_points_have_no_best_one(void **state)
     (void)state;
     /* repeats of one speed, 1000, with a noise of a few percent: the ranges overlap */
     assert_concludes((struct point[]){{980, 1000, 1020}, {990, 1005, 1030}, {970, 1010, 1025}}, 3, 5, 2,
-                     "no difference within the noise: 3 points from 1000 to 1010 samples/s");
+                     "no difference beyond the noise: 3 points from 1000 to 1010 samples/s");
     /* the ranges of two repeats are disjoint by chance: medians 15 apart, repeats of a point 20 */
-    assert_concludes((struct point[]){{1000, 1010, 1020}, {985, 995, 999}}, 2, 2, 1, "no difference within the noise");
+    assert_concludes((struct point[]){{1000, 1010, 1020}, {985, 995, 999}}, 2, 2, 1, "no difference beyond the noise");
     /* one repeat each: a single run is accurate to 2 % */
-    assert_concludes((struct point[]){{1000, 1000, 1000}, {1015, 1015, 1015}}, 2, 1, 1, "no difference within");
+    assert_concludes((struct point[]){{1000, 1000, 1000}, {1015, 1015, 1015}}, 2, 1, 1, "no difference beyond");
     assert_concludes((struct point[]){{1000, 1000, 1000}, {0, 0, 0}, {1000, 1000, 1000}}, 3, 5, 1,
-                     "no difference within");
+                     "no difference beyond");
 }
 
 static void a_best_one_beyond_the_noise_is_named(void **state)

@@ -75,7 +75,7 @@ static stk_status collect(const struct codec_ask *ask, const stki_hdf5_chunks *c
     stk_status status;
 
     if (chunks->table.count == 0) {
-        snprintf(out->missing, sizeof out->missing, "%.180s: no chunk of the data set was written", path);
+        snprintf(out->missing, sizeof out->missing, "%.180s: no chunks of the data set have been written", path);
         return STK_OK;
     }
     status = stki_file_open(path, STKI_ACCESS_PREAD, STKI_PATTERN_RANDOM, &file, err);
@@ -90,7 +90,7 @@ static stk_status collect(const struct codec_ask *ask, const stki_hdf5_chunks *c
     }
     stki_file_close(file);
     if (status == STK_OK && items->count == 0 && !out->missing[0])
-        snprintf(out->missing, sizeof out->missing, "no chunk is compressed with deflate");
+        snprintf(out->missing, sizeof out->missing, "none of the sampled chunks is compressed with deflate");
     return status;
 }
 

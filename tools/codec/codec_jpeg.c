@@ -192,8 +192,8 @@ stk_status codec_jpeg(const struct codec_ask *ask, struct codec_limit *out, stk_
     else if (status != STK_OK)
         snprintf(out->missing, sizeof out->missing, "%.255s", why.message);
     else if (!out->missing[0] && (others > 0 || items->count == 0))
-        snprintf(out->missing, sizeof out->missing, "%d of %d images are not JPEG files that libjpeg-turbo can read",
-                 others, others + items->count);
+        snprintf(out->missing, sizeof out->missing, "libjpeg-turbo cannot read %d of %d images as JPEG", others,
+                 others + items->count);
     else if (!out->missing[0])
         status = codec_time(items, &jpeg_kind, ask, &out->samples_per_s, out, err);
     codec_items_fini(items);

@@ -88,11 +88,11 @@ static void options_of(struct lb_args *a, struct arg_option *options)
         {"--make", NULL, "generate the data that SPEC.yaml describes; existing files are not overwritten",
          .action = action, .as = LB_MAKE},
         {"--force", NULL, "with --make: overwrite existing files", .flag = &a->force},
-        {"--transfer", "DEVICE", "measure copies to a device (cuda:0, host) by size", .text = &a->device,
+        {"--transfer", "DEVICE", "measure copies of several sizes to a device (cuda:0, host)", .text = &a->device,
          .action = action, .as = LB_TRANSFER},
         {"--digest", NULL,
-         "print a digest of the delivered samples (loader.digest: order) of num_epochs epochs, by default one, "
-         "without a time limit",
+         "run num_epochs epochs (default 1) without a time limit, and print a digest of the samples "
+         "(loader.digest: order)",
          .flag = &a->digest, .take = take_digest},
         {"--cache", "as-is|warm|cold",
          "before each repeat, leave the page cache unchanged, load all data into it, or evict the data from it",
@@ -108,7 +108,8 @@ static void options_of(struct lb_args *a, struct arg_option *options)
         {"--tune", NULL,
          "search for the numbers of workers and slots, tile size and access mode with the highest samples/s",
          .flag = &a->tune},
-        {"--budget", "cpus=N,memory=SIZE", "with --tune: limits for the settings", .text = &a->budget},
+        {"--budget", "cpus=N,memory=SIZE", "with --tune: upper limits on the processors and memory used",
+         .text = &a->budget},
         {"--compare", "OLD.json", "compare the result with one saved with --format=json", .text = &a->compare},
         {"--require", "NAME>=NUMBER",
          "exit with status 1 unless this condition holds, such as wait.p99<=5ms; may be repeated", .text = a->required,
@@ -185,7 +186,7 @@ static stk_status check_together(struct lb_args *args, stk_error *err)
     if ((args->action == LB_TRANSFER || args->action == LB_MAKE) && args->cache)
         return fail_no_run(args, "--cache", err);
     if (args->action == LB_TRANSFER && (args->file || args->set_count > 0))
-        return stki_fail(err, STK_E_CONFIG, "--transfer needs no config: found %s",
+        return stki_fail(err, STK_E_CONFIG, "--transfer does not use a config: remove %s",
                          args->file ? args->file : args->sets[0]);
     if (needs_file && (!args->file || !args->file[0]))
         return stki_fail(err, STK_E_CONFIG, "no %s given; see --help",

@@ -297,7 +297,7 @@ stk_status lb_preview(const struct lb_config *config, const char *path, FILE *to
     if (status == STK_OK)
         status = first_batch(loader, facts->effective.timeout_ns, &batch, err);
     if (status == STK_END)
-        status = stki_fail(err, STK_E_EMPTY, "--preview: no batch");
+        status = stki_fail(err, STK_E_EMPTY, "--preview: the loader delivered no batch");
     if (status == STK_OK)
         status = draw_batch(loader, &facts->effective, batch, path, to, err);
     stk_batch_release(batch);

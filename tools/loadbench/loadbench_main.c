@@ -191,7 +191,7 @@ static bool has_output(void)
         close(fd);
     if (flags >= 0 && (flags & O_ACCMODE) != O_RDONLY)
         return true;
-    fputs("loadbench: the standard output is closed, so the result cannot be printed\n", stderr);
+    fputs("loadbench: standard output is closed, so the result cannot be printed\n", stderr);
     return false;
 }
 

@@ -157,7 +157,7 @@ stk_status lb_study_open(const struct lb_args *args, struct lb_study *study, stk
     if (args->tune && args->report)
         return stki_fail(err, STK_E_CONFIG, "--tune prints changes to a config; --report is for a run or a sweep");
     if (search && args->intervals)
-        return stki_fail(err, STK_E_CONFIG, "--intervals is for a run of one config");
+        return stki_fail(err, STK_E_CONFIG, "--intervals applies only to a run of one config");
     if (kept && (search || args->intervals || args->check_prediction || args->digest || args->set_count > 0))
         return stki_fail(err, STK_E_CONFIG,
                          "%s is a saved result: it can only be used with --compare, --require and --report",

@@ -75,7 +75,7 @@ static stk_status fail_ended(int how, stk_error *err)
     const int number = WIFSIGNALED(how) ? WTERMSIG(how) : 0;
 
     if (number == 0)
-        return stki_fail(err, STK_E_RESOURCE, "the measuring process ended early");
+        return stki_fail(err, STK_E_RESOURCE, "the measuring process exited before it had a result");
     return stki_fail(err, STK_E_RESOURCE, "the measuring process was killed by signal %d (%s)%s", number,
                      strsignal(number),
                      number == SIGKILL  ? ": the system probably ran out of memory"

@@ -104,11 +104,11 @@ static stk_status count_window(int descriptor, const char *path, int64_t offset,
         return STK_OK;
     }
     if (map == MAP_FAILED)
-        return stki_fail_errno(err, errno, path, "mapping it to query its residency");
+        return stki_fail_errno(err, errno, path, "mapping it to find out which pages are in memory");
     const int failed = mincore(map, (size_t)bytes, pages) != 0 ? errno : 0;
     munmap(map, (size_t)bytes);
     if (failed)
-        return stki_fail_errno(err, failed, path, "querying its residency");
+        return stki_fail_errno(err, failed, path, "finding out which pages are in memory");
     out->bytes += count * page;
     for (int64_t i = 0; i < count; i++)
         out->resident_bytes += pages[i] & 1 ? page : 0;
@@ -139,13 +139,12 @@ stk_status lb_residency_of(int descriptor, const char *path, int64_t offset, int
         return STK_OK;
     if (!may_know(&about, path)) {
         out->known = false;
-        snprintf(out->why, sizeof out->why,
-                 "%.170s: its residency is unknown: this user neither owns it nor may write to it", path);
+        snprintf(out->why, sizeof out->why, "%.170s: this user neither owns it nor can write to it", path);
         return STK_OK;
     }
     pages = stki_zalloc((most + page - 1) / page);
     if (!pages)
-        return stki_fail_memory(err, most / page, "querying its residency");
+        return stki_fail_memory(err, most / page, "the list of resident pages");
     for (int64_t at = 0; at < bytes && status == STK_OK && out->known && !gives_up(out); at += WINDOW_BYTES)
         status = count_window(descriptor, path, offset + at, bytes - at < WINDOW_BYTES ? bytes - at : WINDOW_BYTES,
                               pages, out, err);
@@ -244,7 +243,7 @@ stk_status lb_cache_drop(const struct lb_files *files, stk_error *err)
     if (lb_residency_share(&left) > LB_COLD_SHARE)
         return stki_fail(err, STK_E_UNSUPPORTED,
                          "--cache=cold: %.0f %% of the data is still in memory after eviction (the file system is in "
-                         "memory, or another process has them mapped): the run would not be cold; use --cache=as-is",
+                         "memory, or another process has it mapped): the run would not be cold; use --cache=as-is",
                          100 * lb_residency_share(&left));
     return STK_OK;
 }

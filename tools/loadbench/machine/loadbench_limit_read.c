@@ -216,16 +216,15 @@ static stk_status measure_cold(const struct lb_files *files, int threads, int64_
         snprintf(out->cold_missing, sizeof out->cold_missing, "%lld bytes are too few for a measurement",
                  (long long)work.bytes);
     else if (status == STK_OK && lives_in_memory(files))
-        snprintf(out->cold_missing, sizeof out->cold_missing, "their file system is in memory");
+        snprintf(out->cold_missing, sizeof out->cold_missing, "the file system of the data is in memory");
     else if (status == STK_OK)
         status = time_reads(&work, threads, time_ns, &out->cold_bytes_per_s, &out->cold_bytes, &failed, err);
     if (failed) {
         out->cold_bytes_per_s = 0;
         out->cold_bytes = 0;
         snprintf(out->cold_missing, sizeof out->cold_missing, "%s",
-                 failed == EINVAL || failed == EOPNOTSUPP
-                     ? "their file system does not bypass the page cache (O_DIRECT)"
-                     : strerror(failed));
+                 failed == EINVAL || failed == EOPNOTSUPP ? "the file system of the data does not support O_DIRECT"
+                                                          : strerror(failed));
     }
     stki_free(work.blocks);
     return status;

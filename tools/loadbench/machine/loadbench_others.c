@@ -60,7 +60,7 @@ void lb_load_parse(FILE *stat, const cpu_set_t *set, int64_t step_ns, struct lb_
     }
     free(line);
     out->known = found == out->processors;
-    UNKNOWN(out, "/proc/stat has %d of the %d processors that this process may use", found, out->processors);
+    UNKNOWN(out, "/proc/stat lists only %d of the %d processors that this process may use", found, out->processors);
 }
 
 static int64_t own_ns(void)
@@ -139,7 +139,7 @@ void lb_others_between(const struct lb_load *from, const struct lb_load *to, dou
         return;
     }
     if (from->processors != to->processors) {
-        UNKNOWN(out, "the processors that this process may use changed");
+        UNKNOWN(out, "the set of processors that this process may use has changed");
         return;
     }
     /* each processor's clock has an independent error of at most one step */
@@ -154,7 +154,8 @@ void lb_others_between(const struct lb_load *from, const struct lb_load *to, dou
         return;
     }
     if (busy < 0.85 * own - 2 * steps) {
-        UNKNOWN(out, "this process used %.3g s, but /proc/stat counts only %.3g s in total", own / 1e9, busy / 1e9);
+        UNKNOWN(out, "this process used %.3g s of CPU time, but /proc/stat counts only %.3g s in total", own / 1e9,
+                busy / 1e9);
         return;
     }
     out->known = true;

@@ -262,9 +262,11 @@ static void print_text(const struct figures *t, FILE *to)
         fputs("\nLarger batches were not measured: too little memory is free.\n", to);
     fprintf(
         to,
-        "\nCopies to the device from pinned and from pageable memory (which block the caller), and back to pinned "
-        "memory. A device pass reads\nand writes as many bytes on the device. A step that makes fewer than `passes` "
-        "passes over a batch is shorter than its copy.\n\nThe largest batch whose copy fits into a step (from pinned "
+        "\nCopies to the device from pinned memory and from pageable memory (these block the caller), and back to "
+        "pinned "
+        "memory. A device\npass reads and writes the same number of bytes on the device. A step that makes fewer than "
+        "`passes` passes over a batch is shorter\nthan its copy.\n\nThe largest batch whose copy fits into a step "
+        "(from pinned "
         "memory: %s us + %s us per MB):\n\n",
         LB_NUMBER(line.fixed_ns / 1e3), LB_NUMBER(line.ns_per_byte * 1e3));
     print_steps(t, to);

@@ -102,7 +102,7 @@ static const stki_need drawn_labels = {.key = "draw", .words = &draw_words[LB_DR
                    OF("labels")),                                                                                      \
     [COMPRESSIBILITY] =                                                                                                \
         FIELD(STKI_DOUBLE, compressibility, 0, 0, 1, "",                                                               \
-              "Fraction of every 4 KiB of bytes that is zeros, so that compression removes it", OF("bytes")),          \
+              "Fraction of each 4 KiB of random bytes that is replaced by zeros, which compress well", OF("bytes")),   \
     [DETAIL] = FIELD(STKI_DOUBLE, detail, 0.1, 0, 1, "", "Amount of noise in pictures", OF("pictures")),               \
     [SPREAD] =                                                                                                         \
         FIELD(STKI_DOUBLE, spread, 0, 0, 1, "",                                                                        \
@@ -151,8 +151,9 @@ static stk_status read_shape(struct lb_made_field *field, stk_error *err)
         if (status != STK_OK)
             return status;
         if (*length < 0 || !stki_mul(field->row_elements, *length, &field->row_elements))
-            return stki_fail_node(err, node->items[field->ndim], "found %" PRId64 ", expected a length that fits",
-                                  *length);
+            return stki_fail_node(
+                err, node->items[field->ndim],
+                "found %" PRId64 ", expected a length of 0 or more, and fewer than 2^63 elements in total", *length);
     }
     return STK_OK;
 }
@@ -166,12 +167,13 @@ static bool is_image(const struct lb_made_field *field)
 static stk_status check_forms(const stki_node *node, const struct lb_made_field *field, stk_error *err)
 {
     if ((field->values == LB_VALUES_PICTURES || field->encode) && !is_image(field))
-        return stki_fail_node(err, node, "%s is for u8 images, shape [height, width, 3] or [height, width, 1]",
+        return stki_fail_node(err, node, "%s requires u8 images of shape [height, width, 3] or [height, width, 1]",
                               field->encode ? "encode: jpeg" : "values: pictures");
     if (field->encode && (field->lengths[0] > 65500 || field->lengths[1] > 65500))
         return stki_fail_node(err, node, "encode: jpeg: no side may be longer than 65500 pixels");
     if (field->spread > 0 && !field->encode && !(field->ask.dtype == STK_U8 && field->ndim == 1))
-        return stki_fail_node(err, node, "spread is for images with encode: jpeg, and for u8 records, shape [length]");
+        return stki_fail_node(err, node,
+                              "spread applies to images with encode: jpeg, and to u8 records of shape [length]");
     return STK_OK;
 }
 
@@ -267,7 +269,7 @@ static stk_status check_format(const stki_node *node, const struct lb_made_file 
 
     if (file->format == LB_FORMAT_AUTO)
         return stki_fail_node(err, stki_node_get(node, "path"),
-                              "no output format has its extension: set format (npy, npz, hdf5, pt, safetensors, "
+                              "no format has this extension: set format (npy, npz, hdf5, pt, safetensors, "
                               "raw, beton, tar, images)");
     if (file->fields && (file->format == LB_FORMAT_NPY || file->format == LB_FORMAT_RAW))
         return stki_fail_node(err, stki_node_get(node, "fields"), "%s files store a single array without a name", word);
@@ -280,12 +282,12 @@ static stk_status check_format(const stki_node *node, const struct lb_made_file 
         images += field->encode != 0;
         labels += field->values == LB_VALUES_LABELS && field->ndim == 0;
         if ((field->encode || field->spread > 0) && !records)
-            return stki_fail_node(err, node, "%s: encode and spread are for beton, tar and images, not for %s",
+            return stki_fail_node(err, node, "%s: encode and spread apply to beton, tar and images, not to %s",
                                   field->name[0] ? field->name : "the field", word);
         if (file->format == LB_FORMAT_BETON && field->spread > 0 && field->encode && field->lengths[2] != 3)
-            return stki_fail_node(err, node, "%s: images in a .beton have three channels", field->name);
+            return stki_fail_node(err, node, "%s: images in a .beton must have three channels", field->name);
         if (file->format == LB_FORMAT_BETON && field->encode && field->lengths[2] != 3)
-            return stki_fail_node(err, node, "%s: images in a .beton have three channels", field->name);
+            return stki_fail_node(err, node, "%s: images in a .beton must have three channels", field->name);
     }
     if (file->format == LB_FORMAT_IMAGES && (images != 1 || images + labels != file->field_count || labels > 1))
         return stki_fail_node(
@@ -314,7 +316,7 @@ static stk_status read_file(const stki_node *node, int64_t seed, struct lb_made_
     for (int row = 0; file->fields && row < FIELD_ROWS; row++)
         if (seen[row])
             return stki_fail_key(err, stki_node_get(node, file_rows[row].name),
-                                 "is an option of a field, and this file has `fields`: move it to one of them");
+                                 "is an option of a field, and this file has `fields`: move it to one of the fields");
     if (file->fields) {
         status = read_fields(node, seed, file, err);
     } else {

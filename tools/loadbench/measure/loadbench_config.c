@@ -39,8 +39,8 @@ static const char *const auto_words[] = {"auto", NULL};
 static const stki_option rows[ROW_COUNT] = {
     [CONSUMER] = STKI_ENUM(struct lb_bench, consumer, null, lb_consumer_words,
                            "What consumes the batches: null (counts them), touch (reads every byte), device (keeps a "
-                           "stream of loader.device busy for a step), or step (sleeps for a step, as the processor "
-                           "does while an accelerator computes)"),
+                           "stream of loader.device busy for a step), or step (sleeps for the duration of a "
+                           "step, as if an accelerator were computing)"),
     [PRESET] = STKI_ENUM(struct lb_bench, preset, none, lb_preset_words,
                          "A workload of MLPerf Storage, which sets the step, the batch size unless the config sets "
                          "one, and the required accelerator utilization"),

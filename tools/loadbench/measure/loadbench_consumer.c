@@ -128,7 +128,7 @@ const struct lb_consumer lb_consumers[] = {
     [LB_CONSUMER_TOUCH] = {"touch", "reads every byte of every tensor", take_all_bytes, NULL, NULL, NULL},
     [LB_CONSUMER_DEVICE] = {"device", "keeps a stream of the loader's device busy for one step per batch",
                             lb_device_take, lb_device_begin, lb_device_settle, lb_device_end},
-    [LB_CONSUMER_STEP] = {"step", "waits for the time of a training step", lb_step_take, lb_step_begin, NULL,
+    [LB_CONSUMER_STEP] = {"step", "sleeps for the duration of a training step", lb_step_take, lb_step_begin, NULL,
                           lb_step_end},
 };
 const char *const lb_consumer_words[] = {"null", "touch", "device", "step", NULL};

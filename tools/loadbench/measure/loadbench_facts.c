@@ -126,11 +126,11 @@ static stk_status check_file(const struct lb_file *before, stk_error *err)
 
     look_at(&now);
     if (now.missing != before->missing)
-        what = now.missing ? "gone" : "made";
+        what = now.missing ? "removed" : "created";
     else if (now.device != before->device || now.inode != before->inode)
         what = "replaced by another file";
     else if (now.size_bytes != before->size_bytes || now.changed_ns != before->changed_ns)
-        what = "written to";
+        what = "modified";
     if (!what)
         return STK_OK;
     return stki_fail_at(err, STK_E_MISMATCH,

@@ -328,7 +328,8 @@ void lb_verdict(const struct lb_shares *shares, struct lb_verdict *out)
     if (shares->workers == 0 && shares->copy <= 0)
         judge_inline(shares, out);
     else if (shares->wait_slot < NO_WAIT && shares->wait_next < NO_WAIT)
-        SAY(out, "Cannot be judged: neither the consumer nor the workers waited %.0f %% of their time for the other.",
+        SAY(out,
+            "Cannot be judged: neither the consumer nor the workers waited even %.0f %% of their time for the other.",
             100 * NO_WAIT);
     else
         judge_threads(shares, out);
@@ -359,7 +360,7 @@ void lb_verdict_agree(const struct lb_shares *each, int count, struct lb_verdict
     }
     if (other == 0)
         return;
-    snprintf(doubt, sizeof doubt, "%d of %d repeats, judged alone, have another bottleneck", other, count);
+    snprintf(doubt, sizeof doubt, "another bottleneck in %d of %d repeats, judged separately", other, count);
     lower(out, 2 * other >= count ? LB_CONFIDENCE_LOW : LB_CONFIDENCE_MEDIUM, doubt);
 }
 

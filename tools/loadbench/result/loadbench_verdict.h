@@ -11,7 +11,7 @@
     STAGE(ORDER, order, "order", true, "working out which samples come next") \
     STAGE(STORAGE, storage, "storage", true, "reading files")                 \
     STAGE(DECODE, decode, "decode", false, "decoding images")                 \
-    STAGE(INFLATE, inflate, "inflate", false, "unpacking compressed data")    \
+    STAGE(INFLATE, inflate, "inflate", false, "decompressing data")           \
     STAGE(CALL, call, "own transforms", false, "in transforms of your own")   \
     STAGE(CONVERT, convert, "convert", true, "converting")
 

@@ -31,7 +31,7 @@ static void print_machine(const struct lb_result *result, FILE *to)
     if (result->gpu.bus[0])
         fprintf(to, "gpu        %s, %.1f GiB, %s%s%s\n", result->gpu.model,
                 (double)result->gpu.memory_bytes / (1 << 30), result->gpu.bus,
-                result->gpu.link_speed[0] ? ", link now " : "", result->gpu.link_speed);
+                result->gpu.link_speed[0] ? ", current link " : "", result->gpu.link_speed);
 }
 
 static void print_fields(const struct lb_result *result, FILE *to)
@@ -88,7 +88,7 @@ static void print_method(const struct lb_result *result, FILE *to)
         fputs(" (cold: start and first batch are included)", to);
     else if (result->from_open)
         fprintf(to, " (the data ended within the ramp%s: start and first batch are included%s)",
-                result->run_count > 1 ? " of at least one" : "", result->run_count > 1 ? ", in all of them" : "");
+                result->run_count > 1 ? " of at least one repeat" : "", result->run_count > 1 ? " in all repeats" : "");
     else if (bench->ramp > 0)
         fprintf(to, " after %s s of ramp", LB_NUMBER((double)last->ramp_ns / 1e9));
     fprintf(to, "; consumer %s; ", lb_consumers[bench->consumer].name);
@@ -216,11 +216,11 @@ static void print_limit(const struct lb_result *result, FILE *to)
     }
     fprintf(to, "limit      gather %s GB/s (rows of %" PRId64 " byte%s %s %s, %s), memcpy %s GB/s (%s)\n",
             LB_NUMBER(summary.gather_bytes_per_s.median / 1e9), limit->row_bytes, limit->row_bytes == 1 ? "" : "s",
-            limit->random ? "at random offsets in" : "in order from", limit->from_file ? "the file" : "memory",
+            limit->random ? "at random offsets in" : "sequentially from", limit->from_file ? "the file" : "memory",
             limit->gather.way, LB_NUMBER(summary.memcpy_bytes_per_s.median / 1e9), limit->memcpy.way);
     fprintf(to, "           read + written, %d thread%s, measured after each repeat\n", limit->threads,
             limit->threads == 1 ? "" : "s");
-    fprintf(to, "share      %s of the gather, %s of the memcpy: what the loader itself read + wrote\n",
+    fprintf(to, "share      %s of gather, %s of memcpy: bytes that the loader itself read + wrote\n",
             LB_PERCENT(summary.share_of_gather_percent.median), LB_PERCENT(summary.share_of_memcpy_percent.median));
 }
 
@@ -413,8 +413,8 @@ static void print_others(const struct lb_result *result, FILE *to)
     else if (quiet.repeats == 1)
         fputs(": the run was not quiet, so its rates are too low and conclusions are less certain\n", to);
     else
-        fprintf(to, ": %d of %d repeats were not quiet, so their rates are too low and conclusions are less certain\n",
-                quiet.loud, quiet.repeats);
+        fprintf(to, ": %d of %d repeats %s not quiet, so rates are too low and conclusions are less certain\n",
+                quiet.loud, quiet.repeats, quiet.loud == 1 ? "was" : "were");
 }
 
 static void print_timer(const struct lb_result *result, FILE *to)

@@ -131,7 +131,7 @@ static void print_rows(const struct lb_feed_search *search, FILE *to)
     if (least)
         fprintf(to,
                 "note       batches of %.3g rows instead of %.0f at %d accelerator%s: too little data per rank for "
-                "full ones; measure with more data, or drop short batches with loader.last_batch=drop\n",
+                "full batches; measure with more data, or drop short batches with loader.last_batch=drop\n",
                 least->rows, least->batch_size, least->accelerators, least->accelerators == 1 ? "" : "s");
 }
 
@@ -167,7 +167,7 @@ static void print_text(const struct lb_config *config, const struct lb_feed_sear
         100 * bench->au_required, LB_NUMBER((double)bench->run_time / 1e9), LB_NUMBER((double)bench->ramp / 1e9));
     fprintf(to,
             "           one process; each accelerator has its own loader, a rank of the same data, with %" PRId64
-            " worker%s at first\n",
+            " worker%s in the first measurement\n",
             first->workers, first->workers == 1 ? "" : "s");
     print_cache(config, cache, to);
     print_tries(search, to);
@@ -252,7 +252,7 @@ static stk_status check(const struct lb_config *config, stk_error *err)
 
     if (stki_node_get(loader, "rank") || stki_node_get(loader, "world_size"))
         return stki_fail(err, STK_E_CONFIG,
-                         "--accelerators: the accelerators are the ranks: remove loader.rank and loader.world_size");
+                         "--accelerators: each accelerator is a rank: remove loader.rank and loader.world_size");
     if (bench->consumer != LB_CONSUMER_STEP || bench->step_time == 0)
         return stki_fail(err, STK_E_CONFIG,
                          "--accelerators needs a training step: set bench.step (12ms) or bench.preset (unet3d-h100)");

@@ -59,7 +59,7 @@ stk_status lb_result_check(const char *path, const json_t *tree, stk_error *err)
                          (long long)json_integer_value(schema), LB_SCHEMA);
     if (!has_runs(tree))
         return stki_fail(err, STK_E_CONFIG,
-                         "%s: a result of loadbench without its repeats (\"runs\", each with a number "
+                         "%s: is a result of loadbench without its repeats (\"runs\", each with a number "
                          "\"samples_per_s\"): measure again",
                          path);
     return STK_OK;

@@ -18,7 +18,7 @@ static const struct {
 
 static const char *kind_name(char kind)
 {
-    return kind == 't' ? "a time" : kind == 'b' ? "bytes" : kind == 'p' ? "a share" : "a plain number";
+    return kind == 't' ? "a time" : kind == 'b' ? "a size" : kind == 'p' ? "a percentage" : "a plain number";
 }
 
 static stk_status read_value(const char *text, const char *value, struct lb_require *out, stk_error *err)
@@ -114,7 +114,7 @@ static const struct {
     {"device.", "requires a loader that delivers to a device: set loader.device (cuda:0)"},
     {"gpu.", "requires a loader that delivers to a device: set loader.device (cuda:0)"},
     {"stages.copy_", "requires a loader that delivers to a device: set loader.device (cuda:0)"},
-    {"stages.chunk_", "is for data in compressed chunks (HDF5)"},
+    {"stages.chunk_", "requires data in compressed chunks (HDF5)"},
     {"limit.", "is not measured with bench.limit: false"},
     {"limits.", "is not measured with bench.limit: false"},
 };

@@ -360,7 +360,7 @@ char *lb_sweep_conclusion(const json_t *sweep, int *within_noise)
     if (!to)
         return NULL;
     if (ran > 1 && alike == ran - 1) {
-        fprintf(to, "no difference within the noise: %d points from %s to %s samples/s", ran, LB_NUMBER(least),
+        fprintf(to, "no difference beyond the noise: %d points from %s to %s samples/s", ran, LB_NUMBER(least),
                 LB_NUMBER(rate_of(best)));
     } else if (best) {
         fputs("most samples/s: ", to);

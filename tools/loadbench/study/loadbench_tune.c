@@ -217,7 +217,7 @@ static void note(struct tuning *tuning, const struct setting *setting, const str
     describe(setting, beside, text, sizeof text);
     fprintf(tuning->to, "tried      %-28s", text);
     if (now > 0)
-        fprintf(tuning->to, " %s samples/s after %s,", LB_NUMBER(now), LB_NUMBER(before));
+        fprintf(tuning->to, " %s samples/s (was %s),", LB_NUMBER(now), LB_NUMBER(before));
     fprintf(tuning->to, " %s\n", verdict);
     fflush(tuning->to);
     json_array_append_new(tuning->tried, json_pack("{s:s, s:f, s:f, s:s}", "set", text, "before_samples_per_s", before,
@@ -424,7 +424,7 @@ stk_status lb_tune(const char *path, const char *const *sets, int set_count, con
                 LB_SHORT((double)tuning.budget.memory_bytes));
         print_start(effective->all, &start, to);
         if (over)
-            fprintf(to, "note       the unchanged config takes %s\n", over);
+            fprintf(to, "note       the unchanged config uses %s\n", over);
         fflush(to);
         search(&tuning);
         *tree =
