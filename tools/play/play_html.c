@@ -101,8 +101,8 @@ stk_status pl_html_step(const struct pl_session *session, int index, FILE *to, s
     pl_svg_tensor(&step->tensor, storage % PL_HUES, to);
     fputs("</div></div>\n", to);
     put_said(step, to);
-    fprintf(to, "<h3>storage %s, cells of %" PRId64 " bytes</h3>\n", pl_storage_name(text, sizeof text, storage),
-            stk_dtype_size(step->tensor.dtype));
+    fprintf(to, "<h3>storage %s, cells of %" PRId64 " byte%s</h3>\n", pl_storage_name(text, sizeof text, storage),
+            stk_dtype_size(step->tensor.dtype), stk_dtype_size(step->tensor.dtype) == 1 ? "" : "s");
     status = pl_svg_storage(&step->tensor, storage % PL_HUES, to, err);
     fputs("</section>\n", to);
     return status;

@@ -150,7 +150,7 @@ static stk_status show_batch(int ndim, const int64_t *shape, int64_t fits, struc
 
     for (int i = 0; i < ndim; i++)
         if (__builtin_mul_overflow(count, shape[i], &count))
-            return stki_fail(err, STK_E_LIMIT, "%s has more elements than 2^63", PL_SHAPE(ndim, shape));
+            return stki_fail(err, STK_E_LIMIT, "%s has 2^63 elements or more", PL_SHAPE(ndim, shape));
     pl_table_put(table, "dtype");
     pl_table_put(table, "bits");
     pl_table_put(table, "memory");
@@ -174,7 +174,7 @@ static stk_status show_batch(int ndim, const int64_t *shape, int64_t fits, struc
         pl_table_end_row(table);
     }
     snprintf(title, sizeof title, "A batch of shape %s: %" PRId64 " elements", PL_SHAPE(ndim, shape), count);
-    show(title, table, "This is the memory of one batch; a loader has loader.prefetch batches.", page);
+    show(title, table, "This is the memory of one batch; a loader allocates loader.prefetch batches.", page);
     return STK_OK;
 }
 

@@ -11,9 +11,9 @@ static const struct {
     const struct pl_op *ops;
 } groups[] = {
     {"Creating tensors", pl_create_ops},
-    {"Views: no element moves", pl_view_ops},
+    {"Views, which share the memory of their input", pl_view_ops},
     {"Copies and computations: in new memory, or in place if the name ends in _", pl_compute_ops},
-    {"Asking", pl_say_ops},
+    {"Information", pl_say_ops},
 };
 
 enum { GROUPS = sizeof groups / sizeof *groups, MOST_OPS = 96 };
@@ -93,7 +93,7 @@ stk_status pl_afford(const char *what, stk_dtype dtype, int ndim, const int64_t 
     if (fits && bytes <= PL_MOST_BYTES)
         return STK_OK;
     return stki_fail(err, STK_E_LIMIT,
-                     "%s: a tensor %s of %s takes more than %" PRId64
+                     "%s: a tensor of shape %s and dtype %s takes more than %" PRId64
                      " MiB, the limit of this program (--memory computes the size of larger tensors)",
                      what, PL_SHAPE(ndim, shape), stk_dtype_name(dtype), PL_MOST_BYTES >> 20);
 }

@@ -196,7 +196,7 @@ stk_status pl_parse(const char *text, int length, bool (*is_name)(const void *co
         behind = read_name(at, word);
     }
     if (strstr(at, ").") || strstr(at, "]."))
-        return stki_fail(err, STK_E_CONFIG, "one operation per step: %s: separate operations with ;", at);
+        return stki_fail(err, STK_E_CONFIG, "one operation per step: %s: separate the operations with ;", at);
     if (*at == '[') {
         memcpy(out->op, "slice", sizeof "slice");
         copy_rest(out, at);
@@ -374,7 +374,7 @@ stk_status pl_take_dims(struct pl_command *command, int *out, int *count, stk_er
 
     for (int i = 0; status == STK_OK && i < *count; i++) {
         if (dims[i] < -STK_MAX_DIMS || dims[i] > STK_MAX_DIMS)
-            return stki_fail(err, STK_E_BAD_DIM, "%s: dimension %" PRId64, command->op, dims[i]);
+            return stki_fail(err, STK_E_BAD_DIM, "%s: the tensor has no dimension %" PRId64, command->op, dims[i]);
         out[i] = (int)dims[i];
     }
     return status;

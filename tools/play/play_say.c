@@ -60,10 +60,11 @@ static void write_names(struct pl_call *call, FILE *to)
         const struct pl_step *step = &session->steps[i];
         if (step->how == PL_TEXT)
             continue;
-        fprintf(to, "%s_%d%s%s %s %s, of a storage of %" PRId64 " bytes with %" PRId64 " references", any ? "\n" : "",
+        fprintf(to, "%s_%d%s%s %s %s, in a storage of %" PRId64 " byte%s with %" PRId64 " reference%s", any ? "\n" : "",
                 i + 1, *step->name ? " = " : "", step->name, stk_dtype_name(step->tensor.dtype),
                 PL_SHAPE(step->tensor.ndim, step->tensor.shape), stk_storage_bytes(step->tensor.storage),
-                stk_storage_refs(step->tensor.storage));
+                stk_storage_bytes(step->tensor.storage) == 1 ? "" : "s", stk_storage_refs(step->tensor.storage),
+                stk_storage_refs(step->tensor.storage) == 1 ? "" : "s");
         any = true;
     }
     if (!any)

@@ -29,7 +29,7 @@ const char *pl_how_text(char *buffer, int size, const struct pl_step *step)
 {
     static const char *const texts[] = {
         [PL_NEW] = "new memory",
-        [PL_VIEW] = "a view: no element was moved",
+        [PL_VIEW] = "a view: no elements were moved",
         [PL_SAME] = "the same tensor: nothing to do",
         [PL_COPY] = "a copy in new memory",
         [PL_COMPUTED] = "results in new memory",
@@ -162,8 +162,9 @@ static stk_status print_storage(const stk_tensor *tensor, int columns, FILE *to,
 
     if (status != STK_OK)
         return status;
-    fprintf(to, "   %-12s %" PRId64 " cells of %" PRId64 " bytes; ", "storage", cells.cell_count,
-            stk_dtype_size(tensor->dtype));
+    fprintf(to, "   %-12s %" PRId64 " cell%s of %" PRId64 " byte%s; ", "storage", cells.cell_count,
+            cells.cell_count == 1 ? "" : "s", stk_dtype_size(tensor->dtype),
+            stk_dtype_size(tensor->dtype) == 1 ? "" : "s");
     if (cells.read_count < 0)
         fprintf(to, "too many elements to draw\n");
     else if (cells.read_count == cells.cell_count && cells.cell_count == stk_tensor_numel(tensor))

@@ -96,8 +96,8 @@ static stk_status check_dim(const struct pl_call *call, int64_t dim, stk_error *
 {
     if (dim >= -STK_MAX_DIMS && dim <= STK_MAX_DIMS)
         return STK_OK;
-    return stki_fail(err, STK_E_BAD_DIM, "%s: dimension %" PRId64 " of a tensor with %d", call->command->op, dim,
-                     call->in->ndim);
+    return stki_fail(err, STK_E_BAD_DIM, "%s: the tensor has no dimension %" PRId64 "; its number of axes is %d",
+                     call->command->op, dim, call->in->ndim);
 }
 
 static int64_t size_of_axis(const stk_tensor *tensor, int64_t dim)
@@ -171,7 +171,7 @@ static stk_status op_unsqueeze(struct pl_call *call, stk_error *err)
 
     status = status != STK_OK ? status : pl_take_end(call->command, err);
     if (status == STK_OK && (dim < -64 || dim > 64))
-        return stki_fail(err, STK_E_BAD_DIM, "unsqueeze: dimension %" PRId64, dim);
+        return stki_fail(err, STK_E_BAD_DIM, "unsqueeze: the result cannot have a dimension %" PRId64, dim);
     return status != STK_OK ? status : stk_tensor_unsqueeze(call->in, (int)dim, &call->out, err);
 }
 
@@ -268,7 +268,7 @@ const struct pl_op pl_view_ops[] = {
     {"transpose", "DIM DIM", "swaps two axes", true, op_transpose},
     {"t", "", "swaps rows and columns", true, op_transpose},
     {"permute", "DIM…", "reorders the axes", true, op_permute},
-    {"slice", "INDEX, …", "Python's: slice :, ::2; also [:, ::2]; 1, ... and None work", true, pl_op_slice},
+    {"slice", "INDEX, …", "Python's indexing: slice :, ::2 or [:, ::2]; also 1, ... and None", true, pl_op_slice},
     {"select", "DIM INDEX", "one index of an axis; removes the axis", true, op_select},
     {"narrow", "DIM START LENGTH", "part of an axis", true, op_narrow},
     {"squeeze", "[DIM]", "removes an axis of size 1, or all of them", true, op_squeeze},

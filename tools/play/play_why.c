@@ -35,7 +35,7 @@ static int tell_break(const stk_tensor *tensor, char *out, int size)
         return snprintf(out, (size_t)size, "The new axes would cut across axes of this shape.");
     return snprintf(
         out, (size_t)size,
-        "A view moves no element, so axes can only be merged if they are contiguous with each other in memory: "
+        "A view does not move elements, so axes can only be merged if they are contiguous with each other in memory: "
         "stride[i] = shape[j] × stride[j] for the next axis j to the right. Here stride[%d] is %" PRId64
         ", and shape[%d] × stride[%d] = %" PRId64 " × %" PRId64 " = %" PRId64 ".",
         left, element_stride(tensor, left), right, right, tensor->shape[right], element_stride(tensor, right),
