@@ -255,13 +255,12 @@ static bool give_up_sparse(struct st_check *check, struct part *part)
     if (!is_too_sparse(part))
         return false;
     if (!result->refused) {
-        result->refused =
-            stki_fail_at(&error, STK_E_LIMIT,
-                         (stki_place){check->container->path, -1, -1,
-                                      STKI_TEXT("more than %d times as many bytes of records", SPARSE_TIMES),
-                                      STKI_TEXT("%" PRId64 " bytes, which are stored", part->reader->stored_bytes)},
-                         "%s: consists almost only of fill values, so only a part of it was checked",
-                         check->container->members[part->member].name);
+        result->refused = stki_fail_at(
+            &error, STK_E_LIMIT,
+            (stki_place){check->container->path, -1, -1, STKI_TEXT("more than %d times the stored size", SPARSE_TIMES),
+                         STKI_TEXT("%" PRId64 " bytes, the stored size", part->reader->stored_bytes)},
+            "%s: consists almost only of fill values, so only a part of it was checked",
+            check->container->members[part->member].name);
         result->why = stki_strdup(error.message);
     }
     part->next = part->count;

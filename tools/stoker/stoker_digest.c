@@ -30,7 +30,7 @@ static stk_status check_filled(const stki_container *c, const stki_reader_opts *
     return stki_fail_at(err, STK_E_LIMIT,
                         (stki_place){c->path, -1, -1, STKI_TEXT("%" PRId64 " times %" PRId64 " bytes", count, each),
                                      STKI_TEXT("at most %" PRId64 " (memory_limit)", limit)},
-                        "only fill values, which are not hashed");
+                        "too many fill values to hash");
 }
 
 static bool is_fill(const stk_tensor *t)

@@ -271,7 +271,7 @@ static stk_status write_image(struct inspect *in, const stki_container *containe
     if (status == STK_OK)
         status = st_sheet_write(container, member, &in->opts, in->image, &shown, err);
     if (status == STK_OK && !in->json)
-        printf("%s: the first %" PRId64 " of %s\n", in->image, shown,
+        printf("%s: the first %" PRId64 " image%s of %s\n", in->image, shown, shown == 1 ? "" : "s",
                *container->members[member].name ? st_shown(container->members[member].name) : "the array");
     return status;
 }

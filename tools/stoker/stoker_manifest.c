@@ -381,8 +381,9 @@ static int64_t rows_of(const stki_manifest *list)
 static void show_parts(const stki_manifest *list)
 {
     for (int i = 0; i < list->count && i < SHOWN; i++)
-        printf("  %s  %" PRId64 " rows  %sB  xxh3 %016" PRIx64 "\n", st_shown(list->files[i].name), list->files[i].rows,
-               LIVE_SHORT((double)list->files[i].bytes), list->files[i].xxh3);
+        printf("  %s  %" PRId64 " row%s  %sB  xxh3 %016" PRIx64 "\n", st_shown(list->files[i].name),
+               list->files[i].rows, list->files[i].rows == 1 ? "" : "s", LIVE_SHORT((double)list->files[i].bytes),
+               list->files[i].xxh3);
     if (list->count > SHOWN)
         printf("  and %d more (--json has all)\n", list->count - SHOWN);
 }
@@ -398,8 +399,8 @@ static void show_text(const stki_manifest *list)
 
     for (int i = 0; i < list->count; i++)
         bytes += (double)list->files[i].bytes;
-    printf("%s: a manifest, %" PRId64 " rows in %d file%s, %sB\n", st_shown(list->path), rows_of(list), list->count,
-           list->count == 1 ? "" : "s", LIVE_SHORT(bytes));
+    printf("%s: a manifest, %" PRId64 " row%s in %d file%s, %sB\n", st_shown(list->path), rows_of(list),
+           rows_of(list) == 1 ? "" : "s", list->count, list->count == 1 ? "" : "s", LIVE_SHORT(bytes));
     show_parts(list);
     if (skipped > 0)
         printf("skipped      %" JSON_INTEGER_FORMAT " samples\n", skipped);
@@ -460,8 +461,8 @@ static void show_result(const struct st_manifest_check *check, double seconds)
         printf("note: %" PRId64 " input%s checked by size only (prep.inputs: digests records checksums)\n",
                check->unsummed, check->unsummed == 1 ? "" : "s");
     if (stki_counted(&check->unchecked) > 0)
-        printf("note: %" PRId64 " input%s not checked: the files that a table lists\n", stki_counted(&check->unchecked),
-               stki_counted(&check->unchecked) == 1 ? "" : "s");
+        printf("note: %" PRId64 " input%s not checked: the manifest does not record which column lists the files\n",
+               stki_counted(&check->unchecked), stki_counted(&check->unchecked) == 1 ? "" : "s");
     printf("%s: manifest: %" PRId64 " file%s, %" PRId64 " bad; %sB read in %.2f s\n", st_shown(check->list->path),
            check->file_count, check->file_count == 1 ? "" : "s", stki_counted(&check->faults),
            LIVE_SHORT((double)stki_counted(&check->checked)), seconds);

@@ -184,11 +184,11 @@ static void show_text(const struct verify *v, const struct st_check *check)
     }
     if (check->bad.total > shown)
         printf("and %" PRId64 " more (--json has %s)\n", check->bad.total - shown,
-               check->bad.total > check->bad.count ? "some" : "all");
+               check->bad.total > check->bad.count ? "some of them" : "all");
     stki_put_size(&size, stki_counted(&check->bytes));
     text = stki_text_take(&size);
-    printf("%s: %s: %" PRId64 " records, %" PRId64 " bad", st_shown(c->path), c->ops->format,
-           stki_counted(&check->records), check->bad.total);
+    printf("%s: %s: %" PRId64 " record%s, %" PRId64 " bad", st_shown(c->path), c->ops->format,
+           stki_counted(&check->records), stki_counted(&check->records) == 1 ? "" : "s", check->bad.total);
     if (unreadable > 0)
         printf(", %" PRId64 " member%s not readable", unreadable, unreadable == 1 ? "" : "s");
     printf("; %s%s of values in %.2f s, %d thread%s; sums: %s\n", text ? text : "",
