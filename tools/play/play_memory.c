@@ -1,5 +1,4 @@
-/* play_memory.c: --memory. The column `fits in` is the smallest of a list of common memory sizes that is large
- * enough. */
+/* play_memory.c: --memory. The column `fits in` names the smallest common memory size that is large enough. */
 #include "play_memory.h"
 #include "allocate.h"
 #include "error.h"

@@ -1,5 +1,5 @@
-/* play_page.h: a self-contained HTML page with inline styles and no script, for screens, phones and print, in light and
- * dark. Other files write the content with the classes of its style sheet. */
+/* play_page.h: a self-contained HTML page with inline styles and no script, for screens, phones and print, with a light
+ * and a dark theme. Other files write the content with the classes of its style sheet. */
 #ifndef STOKER_PLAY_PAGE_H
 #define STOKER_PLAY_PAGE_H
 
