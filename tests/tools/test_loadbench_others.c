@@ -164,7 +164,7 @@ static void what_cannot_be_believed_is_unknown(void **state)
     to.busy_ns = start.busy_ns, to.idle_ns = start.idle_ns; /* zeros, as in a sandbox */
     lb_others_between(&from, &to, 0, &others);
     assert_false(others.known);
-    assert_non_null(strstr(others.why, "the clocks of /proc/stat advanced by 0 s"));
+    assert_non_null(strstr(others.why, "its clocks advanced by 0 s per processor"));
     to = later(&start, 0.1, 1.2); /* the processors belong to another owner */
     lb_others_between(&from, &to, 0, &others);
     assert_false(others.known);

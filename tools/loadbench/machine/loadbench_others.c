@@ -149,8 +149,8 @@ void lb_others_between(const struct lb_load *from, const struct lb_load *to, dou
         return;
     }
     if (fabs(clocks - all) > 0.2 * all + 2 * steps) {
-        UNKNOWN(out, "the clocks of /proc/stat advanced by %.3g s for each of %d processors in %.3g s",
-                clocks / 1e9 / to->processors, to->processors, span / 1e9);
+        UNKNOWN(out, "/proc/stat is not reliable: its clocks advanced by %.3g s per processor in %.3g s",
+                clocks / 1e9 / to->processors, span / 1e9);
         return;
     }
     if (busy < 0.85 * own - 2 * steps) {
