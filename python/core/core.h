@@ -125,7 +125,8 @@ extern PyType_Spec core_tensor_spec;
 
 /* ---- dlpack.c ---- */
 
-/* A capsule of the tensor. Its deleter records an event in each stream; the slot is reused only after these events. */
+/* Creates a capsule of the tensor. Its deleter records an event in each stream; the slot is reused only after these
+ * events. */
 PyObject *core_capsule(core_tensor *tensor, bool versioned, bool copied, stk_stream *const *streams, int count);
 PyObject *core_tensor_dlpack(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *core_tensor_dlpack_device(PyObject *self, PyObject *unused);

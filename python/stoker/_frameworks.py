@@ -19,7 +19,7 @@ _BITS = frozenset(("bfloat16", "float8_e4m3fn", "float8_e5m2"))
 
 
 def current_streams(index: int) -> list[tuple[int, int]]:
-    """Returns torch's current stream on GPU `index`, or (-1) on every GPU that torch uses. Empty: torch is not in use."""
+    """Returns torch's current stream on GPU `index`; -1: on every GPU that torch uses. Empty: torch is not in use."""
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_initialized():
         return []

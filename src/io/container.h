@@ -117,7 +117,8 @@ void stki_container_free(stki_container *container);
 stki_container *stki_container_retain(const stki_container *container);
 void stki_container_release(stki_container *container); /* NULL is allowed */
 /* Finds the member opts->name, whose leading slash may be omitted, or, if the name is NULL, the member opts->prefer or
- * the only readable member. The message of STK_E_NOT_FOUND lists the first members. */
+ * the only array or records member. STK_E_NOT_FOUND: there is none. STK_E_CONFIG: there are several. Both messages list
+ * the first members. */
 stk_status stki_container_find(const stki_container *container, const stki_reader_opts *opts, int64_t *out,
                                stk_error *err);
 /* For an unreadable member, these functions fail with the member's error. */

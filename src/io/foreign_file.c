@@ -111,7 +111,7 @@ static bool begins_with(const struct signature *s, const char *bytes, int64_t co
     return true;
 }
 
-/* Whether the signature is short and consists of printable characters, so that a text file may start with it. */
+/* Whether a text file may start with the signature of this binary format: it is short and printable. */
 static bool is_letters(const struct signature *s)
 {
     for (int i = 0; i < s->length; i++)

@@ -22,8 +22,8 @@ typedef struct stki_file_kind {
     enum stki_kind_certainty certainty;
 } stki_file_kind;
 
-/* Identifies a file by its first bytes; NULL: unknown. `text`: the file is expected to be text; a signature that
- * consists of printable characters then counts only if the first bytes also contain a NUL. */
+/* Identifies a file by its first bytes; NULL: unknown. `text`: the file is expected to be text; a short printable
+ * signature of a binary format then counts only if the first bytes also contain a NUL. */
 const stki_file_kind *stki_file_kind_of(const void *head, int64_t count, bool text);
 
 /* Identifies a folder that is a data set of another program, such as "a Zarr store". NULL: unknown. */

@@ -14,8 +14,8 @@ typedef struct stki_residency {
     stki_counter cold_until_ns; /* advice is given for all samples until this time */
 } stki_residency;
 
-/* The unit is that of stki_now_ns and stki_coarse_ns. During STKI_COLD_FOR_NS, every batch is checked and each missing
- * sample restarts the period, so it can be short. */
+/* All times are those of stki_now_ns or stki_coarse_ns. During STKI_COLD_FOR_NS, every batch is checked and each
+ * missing sample restarts the period, so it can be short. */
 #define STKI_WARM_FOR_NS INT64_C(2000000)
 #define STKI_COLD_FOR_NS INT64_C(100000000)
 

@@ -1,5 +1,5 @@
 /* cuts.h: divides the positions of a job into pieces and shards. A piece is written, recorded and, after an
- * interruption, redone as a whole. A shard consists of whole pieces. Depends only on the job and its data. */
+ * interruption, redone as a whole. A shard consists of whole pieces. The division depends only on the job and data. */
 #ifndef STKI_CUTS_H
 #define STKI_CUTS_H
 

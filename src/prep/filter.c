@@ -1,7 +1,7 @@
 /* filter.c: see filter.h. Rules on labels are applied before those on sizes, in one pass over the samples in the order
  * of the list of indices or of the data set. A rule is only checked for samples kept by the previous ones. Labels are
- * read from the samples. Sizes are provided by the reader, which takes them from headers; only if the samples are
- * unmodified image files, this file reads height and width from the header of each. */
+ * read from the samples. Sizes are provided by the reader, which takes them from headers. If the samples are unmodified
+ * image files, height and width are read from each header here. */
 #include "filter.h"
 #include "allocate.h"
 #include "decode.h"

@@ -212,8 +212,8 @@ static stk_status run_flush(stki_flush *base, stk_error *err)
     stk_status status = STK_OK;
     int closed = 0;
 
-    /* Shards that became full within the piece are finished before its journal line is written, the shard with its end
-     * after that. */
+    /* Shards that became full before the end of the piece are finished before its journal line is written, and the
+     * shard that contains the end is finished after it. */
     for (; closed < flush->closing_count && flush->closing[closed].sink != flush->sink && status == STK_OK; closed++)
         status = finish_sink(flush, &flush->closing[closed], err);
     if (status == STK_OK && flush->line) {

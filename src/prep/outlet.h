@@ -26,7 +26,7 @@ typedef struct stki_flush {
 stk_status stki_flusher_put(stki_flusher *flusher, stki_flush *flush, stk_error *err);
 /* Waits for all tasks; returns the first error. */
 stk_status stki_flusher_wait(stki_flusher *flusher, stk_error *err);
-/* Returns the total time that stki_flusher_put and stki_flusher_wait have blocked. */
+/* Returns the total time for which stki_flusher_put and stki_flusher_wait have blocked. */
 int64_t stki_flusher_waited_ns(const stki_flusher *flusher);
 
 typedef struct stki_outlet_opts {

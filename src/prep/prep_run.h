@@ -120,7 +120,7 @@ int64_t stki_prep_files_bytes(const stki_prep_run *run, const stki_sink_size *li
 int64_t stki_prep_spool_bytes(const stki_prep_run *run);
 /* Returns the size of one row in the file of a piece; at least 1. */
 int64_t stki_prep_row_bytes(const stki_prep_run *run);
-/* With output.shard_bytes: returns the maximum number of rows of a shard, for which its sink is opened. */
+/* Returns the maximum number of rows of a shard, for which its sink is opened; INT64_MAX: no output.shard_bytes. */
 int64_t stki_prep_shard_most(const stki_prep_run *run);
 /* Returns sum / of * to, without overflow; 0 if `of` is 0. */
 int64_t stki_prep_scale(int64_t sum, int64_t of, int64_t to);
@@ -158,7 +158,7 @@ char *stki_work_piece(const stki_prep_run *run, int64_t piece);
 char *stki_work_file(const stki_prep_run *run, const char *name);
 /* STK_E_CONFIG: the file is an input of the job. */
 stk_status stki_prep_check_target(const stki_prep_run *run, const char *path, stk_error *err);
-/* Sets *done to whether the unit is complete, and *rows to its finished positions. */
+/* Sets *done to whether the unit is complete, and *rows to the number of its finished positions. */
 stk_status stki_prep_unit_done(const stki_prep_run *run, int64_t unit, bool *done, int64_t *rows, stk_error *err);
 /* Appends the lines of a complete unit's pieces, in order, to `pieces`. */
 stk_status stki_prep_unit_pieces(const stki_prep_run *run, int64_t unit, json_t *pieces, stk_error *err);
@@ -167,7 +167,7 @@ typedef struct stki_prep_missing {
     int64_t count, from; /* from: first of the current run; -1: none */
     char text[160];      /* "0 to 3, 7, 9 to 12, …" */
 } stki_prep_missing;
-/* Counts incomplete units of [first, end). Subtracts the finished positions from *rows. */
+/* Counts incomplete units of [first, end). Subtracts the number of finished positions from *rows. */
 stk_status stki_prep_count_missing(const stki_prep_run *run, int64_t first, int64_t end, stki_prep_missing *out,
                                    int64_t *rows, stk_error *err);
 /* Counts failed samples in finished and unfinished units of [first, end). */

@@ -99,7 +99,8 @@ static void mean_row(const stki_prep_run *run, bool least, stki_sink_value *row)
 
 static int64_t shard_files(const stki_prep_run *run, const stki_sink_size *like, int64_t rows);
 
-/* Rejects shard_bytes below the fixed part of a file, which would put each row into a separate shard. */
+/* Rejects a shard_bytes that has room for one row but not also for the fixed part of a file, because each row would
+ * become a separate shard. */
 static stk_status check_shard_bytes(const stki_prep_run *run, stk_error *err)
 {
     const int64_t bytes = run->job->output.shard_bytes, least = shard_files(run, &run->least, 1),

@@ -25,12 +25,11 @@ typedef struct stki_npy_header {
 } stki_npy_header;
 
 /* Parses the part before the header text. `head`: the first min(STKI_NPY_PREFIX, file_bytes) bytes of the file.
- * `limit`: maximum size of the text (0: 1 MiB). On success, the text is guaranteed to be inside the file. `path` is for
- * messages. */
+ * `limit`: maximum size of the text (0: 1 MiB). On success, the text is inside the file. `path` is for messages. */
 stk_status stki_npy_read_prefix(const void *head, int64_t file_bytes, int64_t limit, const char *path,
                                 stki_npy_prefix *out, stk_error *err);
 /* Parses the header text. `alias`: the type that the user gave for raw bytes, or STK_DTYPE_NONE. On success, all data
- * is guaranteed to be inside file_bytes. */
+ * is inside file_bytes. */
 stk_status stki_npy_read_header(const stki_npy_prefix *prefix, const char *text, int64_t file_bytes, stk_dtype alias,
                                 const char *path, stki_npy_header *out, stk_error *err);
 

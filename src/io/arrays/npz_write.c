@@ -45,7 +45,8 @@ static stk_status npz_append(stki_writer *base, const void *rows, int64_t count,
 {
     struct npz_writer *w = npz_of(base);
 
-    w->rows += count; /* stki_writer_append has checked this product */
+    /* stki_writer_append has checked for overflow. */
+    w->rows += count;
     return stki_zip_write_append(&w->zip, rows, count * w->form.row_bytes, err);
 }
 

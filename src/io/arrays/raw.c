@@ -81,9 +81,8 @@ static stk_status count_samples(const char *path, const raw_options *raw, stk_dt
     return STK_OK;
 }
 
-/* Raw data may start with any bytes. A file that starts with the signature of another format is nevertheless taken for
- * that format, unless the config says that the data is raw; a file that starts with the complete first line of a Git
- * LFS pointer is always taken for a pointer. */
+/* Raw data may start with any bytes, so signatures that occur by chance are ignored. Files with other signatures are
+ * rejected unless source.format or source.offset is set; Git LFS pointers are always rejected. */
 static stk_status check_kind(const stki_file *file, const raw_options *raw, const stki_reader_opts *opts,
                              stk_error *err)
 {

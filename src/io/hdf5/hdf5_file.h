@@ -6,9 +6,9 @@
  * may move its data.
  *
  * External links, external raw data and sources of virtual data sets refer to other files, and the referring file may
- * be hostile. Unless external files are allowed, only regular files in the folder of the first file are opened, and
- * relative names are resolved only in the folder of the referring file. These files are opened here rather than by the
- * library, which would also search folders given in the environment and would lock the files. */
+ * be hostile. Only regular files are opened and, unless external files are allowed, only those inside the folder of the
+ * first file. Relative names are resolved only in the folder of the referring file. These files are opened here rather
+ * than by the library, which would also search folders given in the environment and would lock the files. */
 #ifndef STKI_HDF5_FILE_H
 #define STKI_HDF5_FILE_H
 

@@ -528,8 +528,8 @@ static stk_status add_new_entries(struct walk *w, const struct array *a, int64_t
     return status == STK_OK ? add_entries(w, a, first, count, at, err) : status;
 }
 
-/* Reads entries [first, first + count) from a data block. If the block has pages, `pages` is the offset of the bitmap,
- * in which `bit` is the number of its first bit. */
+/* Reads entries [first, first + count) from a data block. If the block has pages, `pages` is the offset of a bitmap in
+ * which the block's bits start at number `bit`. */
 static stk_status walk_data_block(struct walk *w, const struct extensible *e, uint64_t address, int64_t first,
                                   int64_t count, int64_t pages, int64_t bit, stk_error *err)
 {

@@ -145,8 +145,7 @@ typedef struct stki_hdf5_link {
 } stki_hdf5_link;
 
 /* Calls `visit` with each link of a group, sorted by name, or, if `only` is not NULL, only with the link of that name.
- * `visit` must copy what it needs later. If it returns a status other than STK_OK, the function stops and returns that
- * status. */
+ * `visit` must copy what it needs later. Stops at the first status other than STK_OK and returns it. */
 stk_status stki_hdf5_links_visit(const stki_hdf5_super *super, uint64_t group, const char *only,
                                  stk_status (*visit)(void *context, const stki_hdf5_link *link, stk_error *err),
                                  void *context, stk_error *err);
@@ -164,13 +163,12 @@ enum { /* types of version 2 B-trees */
 typedef stk_status stki_hdf5_object_visit(void *context, stki_hdf5_cursor object, stk_error *err);
 
 /* Calls `visit` with each object of a heap to which the tree of this type refers, or, if `name` is not NULL, only with
- * those that have the hash of the name. If `visit` returns a status other than STK_OK, the function stops and returns
- * that status. */
+ * those that have the hash of the name. Stops at the first status other than STK_OK and returns it. */
 stk_status stki_hdf5_dense_visit(const stki_hdf5_super *super, uint64_t heap, uint64_t tree, int type, const char *name,
                                  stki_hdf5_object_visit *visit, void *context, stk_error *err);
 
-/* Calls `visit` with each record of a version 2 B-tree of this type, in order. If `visit` returns a status other than
- * STK_OK, the function stops and returns that status. */
+/* Calls `visit` with each record of a version 2 B-tree of this type, in order. Stops at the first status other than
+ * STK_OK and returns it. */
 typedef stk_status stki_hdf5_record_visit(void *context, const unsigned char *record, int bytes, stk_error *err);
 stk_status stki_hdf5_tree_visit(const stki_hdf5_super *super, uint64_t tree, int type, stki_hdf5_record_visit *visit,
                                 void *context, stk_error *err);

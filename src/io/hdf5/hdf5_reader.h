@@ -31,7 +31,7 @@ stk_status stki_hdf5_values_reader(stki_hdf5_dataset *dataset, const stki_reader
                                    stk_error *err);
 /* Wraps `inner` (takes ownership, even on failure) and applies the NetCDF/CF attributes of the data set: value *
  * scale_factor + add_offset in double precision, NaN if the stored value is _FillValue. The result is f64 if the data
- * set has f64 or integers of 32 or 64 bits, otherwise f32. With only _Unsigned, the same bytes become integers of the
+ * set has f64, or 32-bit or 64-bit integers, otherwise f32. With only _Unsigned, the same bytes become integers of the
  * opposite signedness. A data set without such attributes is unchanged. STK_E_UNSUPPORTED: an attribute that violates
  * the conventions. */
 stk_status stki_hdf5_cf_reader(const stki_hdf5_dataset *dataset, stki_reader *inner, stki_reader **out, stk_error *err);

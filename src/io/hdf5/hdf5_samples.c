@@ -94,7 +94,7 @@ static stk_status written_chunks(const stki_hdf5_dataset *d, int axis, stki_hdf5
     stki_file *file = d->home->bytes ? stki_file_retain(d->home->bytes) : NULL;
     stk_status status = STK_OK;
 
-    grid.item_bytes = 0; /* from the index: in memory, a string is a pointer, and a field excludes the others */
+    grid.item_bytes = 0; /* read from the index; type.bytes may differ for strings and for single fields */
     if (!file)
         status = stki_file_open(d->path, STKI_ACCESS_PREAD, STKI_PATTERN_RANDOM, &file, err);
     if (status == STK_OK)

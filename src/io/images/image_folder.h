@@ -4,11 +4,12 @@
 
 #include "container.h"
 
-/* Open a folder or a list of files with the members "image", "label" (if there are labels) and "path". */
+/* Opens a folder with the members "image", "label" (if there are labels) and "path". */
 stk_status stki_image_folder_container(const char *path, const stki_reader_opts *opts, stki_container **out,
                                        stk_error *err);
 /* Adds the names of a folder's class folders, in order. Nothing else is read. */
 stk_status stki_image_folder_classes(const char *path, stki_classes *out, stk_error *err);
+/* The same for a text file that lists images. */
 stk_status stki_image_list_container(const char *path, const stki_reader_opts *opts, stki_container **out,
                                      stk_error *err);
 /* Opens files whose names have image extensions, in this order and one sample each, with the members "image" and

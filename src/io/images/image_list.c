@@ -1,5 +1,5 @@
 /* image_list.c: reads a text file that lists one image per line: "PATH", "PATH<TAB>LABEL" or "PATH LABEL" with an
- * integer label. Either all lines or none must have a label. Text after the last tab is a label. Without a tab, text
+ * integer label. Either all lines have a label or none does. Text after the last tab is a label. Without a tab, text
  * after the last space is a label if it is an integer; otherwise it belongs to the path. If any label after a tab is
  * not an integer, all labels are class names and must follow a tab. Empty lines are skipped. Missing files are reported
  * when their samples are read. */

@@ -112,8 +112,8 @@ stk_status stki_beton_of_file(stki_file *file, const stki_reader_opts *opts, stk
 bool stki_beton_matches(const char *head, int64_t length);
 /* beton_index.c: returns the table of allocations, which is read once; thread-safe. */
 stk_status stki_beton_table_of(const stki_beton *beton, const stki_beton_table **out, stk_error *err);
-/* Fails with STK_E_MISMATCH if the field is not an array and the type named by the user (NONE: none) differs from its
- * type. */
+/* For a field that is not an array: fails with STK_E_MISMATCH if the type named by the user (NONE: none) differs from
+ * the field's type. */
 stk_status stki_beton_check_type(const stki_beton_field *field, stk_dtype named, const char *path, stk_error *err);
 /* Creates a reader of a field with regions. */
 stk_status stki_beton_reader(const stki_beton *beton, int field, const stki_reader_opts *opts, stki_reader **out,

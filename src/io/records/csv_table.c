@@ -309,7 +309,7 @@ static bool is_all_digits(const stki_csv_cell *cell)
     return true;
 }
 
-/* Integers of more than 64 bits are treated as text, because a double would lose digits. */
+/* Integers that do not fit in i64 are text, because a double would lose digits. */
 static enum stki_csv_kind kind_of(const stki_csv_cell *cell)
 {
     int64_t whole;

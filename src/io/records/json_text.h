@@ -46,15 +46,15 @@ void stki_json_unescape(const stki_json_span *span, char *to);
 
 /* A number, or an element of a list. */
 typedef struct stki_json_number {
-    bool whole;     /* the number is an integer that fits in 64 bits, stored in `value` */
-    bool too_large; /* the number is an integer that does not fit in 64 bits */
+    bool whole;     /* an integer, stored in `value` */
+    bool too_large; /* an integer that does not fit in `value` */
     int64_t value;
     double real; /* always set */
 } stki_json_number;
 
 /* Parses the number at *at in a span from stki_json_find_all, and advances *at past the number and its separator.
- * Returns false at the end of the list, or if it is not a number, in which case *at is unchanged. Start with the result
- * of stki_json_list. */
+ * Returns false, with *at unchanged, at the end of the list or if *at is not at a number of fewer than 512 characters.
+ * For a list, start with the result of stki_json_list. */
 bool stki_json_next(const char **at, const char *end, stki_json_number *out);
 /* Returns the start of the first item of a list, and sets *end to the end of the list. */
 const char *stki_json_list(const stki_json_span *list, const char **end);

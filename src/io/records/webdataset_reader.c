@@ -137,8 +137,7 @@ static bool known_shape(const struct files *f, const stki_tar_entry *entry, int6
     return entry->height > 0;
 }
 
-/* Reads the shape of an image from its header. This is needed if the index does not contain it, and reports the error
- * if the header is invalid. */
+/* Reads the shape of an image that is not in the index from the image's header, or reports why that is invalid. */
 static stk_status ask_shape(const struct files *f, int64_t index, const stki_tar_entry *entry, int64_t *shape,
                             stk_error *err)
 {

@@ -58,7 +58,7 @@ typedef struct stki_vocabulary {
     int64_t pair_count;
     int added_count;
     stki_added_token *added;
-    /* The processing of texts before merging. Added tokens are searched for in the result of `first`. */
+    /* The processing of texts before merging. Added tokens are found before `first` or, if `normalized`, after it. */
     stki_token_steps first, then;
     uint64_t digest; /* XXH3-64 of the file or files */
 } stki_vocabulary;

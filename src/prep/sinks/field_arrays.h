@@ -17,7 +17,7 @@ typedef struct stki_sink_array {
     int ndim; /* axes of one row of the array */
     int64_t shape[STK_MAX_DIMS], row_bytes;
     bool alias;
-    int64_t rows;  /* rows passed to `put` so far */
+    int64_t rows;  /* rows of the array so far, including those before a resumed mark */
     int64_t total; /* OFFSETS: the last offset */
     bool lengths;  /* OFFSETS: counted in entries along axis 0 instead of bytes */
 } stki_sink_array;
