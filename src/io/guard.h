@@ -1,5 +1,5 @@
 /* guard.h: protects against mapped files being truncated while they are read. Reading a mapped page that the file no
- * longer has raises SIGBUS, which kills the process. A guarded mapping reads as zeros instead and is marked as broken:
+ * longer has raises SIGBUS, which kills the process. In a guarded mapping, missing pages read as zeros instead:
  *
  *     stki_guard_add       adds the mapping to a table; the first call installs the SIGBUS handler
  *     the handler          finds the address in the table, records the missing page as bad, maps zeros over it and

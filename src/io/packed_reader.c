@@ -134,8 +134,7 @@ static const stki_reader_ops packed_ops = {.format = "packed", .read = packed_re
                                                     .will_need = packed_will_need,
                                                     .destroy = packed_destroy};
 
-/* Returns the range from the first to the last byte of the window's documents, which are consecutive unless they were
- * shuffled. */
+/* Returns the range from the first to the last byte of the window's documents, including the bytes between them. */
 static int packed_place(const stki_reader *base, int64_t index, stki_range *out)
 {
     const struct shared *s = packed_of(base)->shared;

@@ -47,12 +47,12 @@ stk_status stki_source_defaults(const stki_source_group *group, void *values, st
 void stki_source_values(const struct stki_reader_opts *opts, const stki_source_group *group, void *out);
 /* Whether the group is in a NULL-terminated list, which may itself be NULL. */
 bool stki_source_holds(const stki_source_group *const *list, const stki_source_group *group);
-/* Whether both have the same values in all groups of formats. NULL stands for the defaults. */
+/* Whether both have the same values in all groups of formats. NULL equals only NULL. */
 bool stki_source_equal(const stki_source *a, const stki_source *b);
 /* Fails with STK_E_CONFIG if an option was given that no member of this format accepts. */
 stk_status stki_source_check_format(const stki_source *source, const char *format,
                                     const stki_source_group *const *groups, stk_error *err);
-/* Fails with STK_E_CONFIG if an option was given that this member does not accept. */
+/* Fails with STK_E_CONFIG if an option was given that this member does not accept, unless opts->lenient. */
 stk_status stki_source_check_member(const struct stki_reader_opts *opts, const struct stki_container *container,
                                     int64_t member, stk_error *err);
 /* The same for samples that do not come from a file; `varying`: their size varies. */

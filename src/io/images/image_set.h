@@ -23,7 +23,7 @@ typedef struct stki_image_set {
 } stki_image_set;
 
 /* Scans class folders or, if no subfolder contains an image, one flat folder without labels. Classes are numbered in
- * the bytewise order of their names; files next to the class folders are counted as `outside`. Images are sorted
+ * the bytewise order of their names; images next to the class folders are counted as `outside`. Images are sorted
  * bytewise by path. Hidden names and extensions other than .jpg, .jpeg and .png (in any case) are skipped and counted.
  * Links are followed, except to an ancestor. An entry with the name of an image that is not a readable file (a dangling
  * link, a pipe) is included and fails when it is read. */
