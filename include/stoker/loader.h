@@ -14,9 +14,9 @@
  *     if (status != STK_END) fprintf(stderr, "%s\n", err.message);
  *     stk_loader_destroy(loader);
  *
- * With a device (`device`), the tensors of a batch are in device memory, copied there in advance; indices and mask are
- * in ordinary memory. stk_loader_next_on does not block the host: work queued in the stream after it runs after the
- * copy, and stk_batch_release_on keeps the slot until the stream has reached that point (docs/guides/gpu.md).
+ * If the option `device` names a device, the tensors of a batch are copied to its memory in advance; indices and mask
+ * are in ordinary memory. stk_loader_next_on does not block the host: work that is queued in the stream afterwards runs
+ * after the copy, and stk_batch_release_on keeps the slot until the stream has reached that point (docs/guides/gpu.md).
  *
  *     while ((status = stk_loader_next_on(loader, stream, 60 * 1000000000LL, &batch, &err)) == STK_OK) {
  *         … queue the training step in `stream` …
@@ -27,20 +27,19 @@
  * any thread. Close and destroy may not run concurrently with another call on the same loader. Batches are a pure
  * function of data, options and seed: the bytes are the same for any number of workers.
  *
- * Fork: in a child process, every call on a loader of the parent returns STK_E_FORKED, and stk_loader_destroy only
- * frees the handle.
+ * Fork: in a child process, calls on a loader of the parent fail with STK_E_FORKED (except queries of what was fixed
+ * when it was opened), and stk_loader_destroy only frees the handle.
  *
  * Do not truncate or modify files while a loader has them open.
  *
  * Mapped files and SIGBUS (sigbus_guard, on by default): reading a page of a mapped file that was truncated raises
  * SIGBUS. The first loader (or reader) that maps a file installs a handler for the whole process, once. It handles
- * addresses in stoker's own mappings and calls the previous handler for all others. Records read from a file that
- * was truncated, modified or replaced fail with STK_E_TRUNCATED or STK_E_CORRUPT instead of being delivered.
- * Handlers that the program installs later should call the previous handler for addresses that are not their own, and
- * threads that call stk_loader_next with STK_WORKERS_INLINE must not block SIGBUS. Tensors that are views of a mapping
- * and are read outside of the loader are not checked: after a truncation they may read as zeros. With STK_ACCESS_PREAD
- * nothing is mapped, but files are still checked for changes. With STK_GUARD_OFF no handler is installed and
- * nothing is checked.
+ * addresses in stoker's own mappings and calls the previous handler for all others. Records read from a file that was
+ * truncated, modified or replaced fail with STK_E_TRUNCATED or STK_E_CORRUPT instead of being delivered. Handlers that
+ * the program installs later should call the previous handler for addresses that are not their own, and threads that
+ * call stk_loader_next with STK_WORKERS_INLINE must not block SIGBUS. Tensors that are views of a mapping and are read
+ * outside of the loader are not checked: after a truncation they may read as zeros. With STK_ACCESS_PREAD nothing is
+ * mapped, but files are still checked for changes. With STK_GUARD_OFF no handler is installed and nothing is checked.
  */
 #ifndef STOKER_LOADER_H
 #define STOKER_LOADER_H
@@ -137,12 +136,12 @@ typedef struct stk_field_opts {
     uint32_t struct_size; /* set by STK_FIELD_OPTS_INIT */
     uint32_t path_count;
     const char *name;
-    const char *const *paths; /* the shards of the field, one file or several, in this order */
-    const char *synthetic; /* instead of paths: a synthetic source, in the config language, "{count: 1000, shape: [8],
-                              dtype: u8}" */
-    stk_dtype
-        source_dtype; /* dtype in the file, if its format cannot name it (bfloat16 in .npy); NONE: stated by the file */
-    stk_dtype dtype;  /* dtype of the batch; NONE: the one that the transforms produce */
+    const char *const *paths; /* the shards of the field, one or more files, in this order */
+    const char *synthetic;  /* instead of paths: a synthetic source, in the config language, "{count: 1000, shape: [8],
+                               dtype: u8}" */
+    stk_dtype source_dtype; /* dtype in the file, if its format cannot name it (bfloat16 in .npy); NONE: the one that
+                               the file names */
+    stk_dtype dtype;        /* dtype of the batch; NONE: the one that the transforms produce */
     const char *source_layout; /* layout of a sample in the file: "chw", "hwc" ("nchw", "nhwc" mean the same); NULL:
                                   "hwc" for image files, otherwise not an image */
     const char *layout;     /* layout of the batch: "nchw", "nhwc", "channels_last" (NCHW shape over NHWC memory); NULL:
@@ -176,21 +175,22 @@ typedef struct stk_loader_opts {
     uint32_t struct_size; /* set by STK_LOADER_OPTS_INIT */
     uint32_t field_count;
     const stk_field_opts *fields;
-    int64_t batch_size; /* rows per batch on this rank; 0: 1 */
-    int64_t
-        global_batch_size; /* rows per step on all ranks together; replaces batch_size; 0: batch_size * world_size */
+    int64_t batch_size;        /* rows per batch on this rank; 0: 1 */
+    int64_t global_batch_size; /* rows per step on all ranks; replaces batch_size; 0: batch_size * world_size */
     stk_order order;
-    uint64_t seed;
+    uint64_t seed;       /* of the order and of random transforms */
     int64_t num_workers; /* 0: STK_WORKERS_AUTO; STK_WORKERS_INLINE; or 1 to 1024 */
     int64_t prefetch;    /* number of slots, including leased ones: 1 to 1024; 0: 4, or up to 16 if they are small */
+    /* What happens to an incomplete last step of an epoch. PARTIAL: it is divided among the ranks like the others;
+     * DROP: it is omitted; PAD: it is completed with the epoch's first samples, with mask 0. */
     stk_last_batch last_batch;
-    int64_t num_epochs; /* 0: 1; STK_EPOCHS_ENDLESS */
-    stk_pin pin_memory;
-    int64_t
-        memory_budget; /* limit in bytes for all slots and the indexes of text and tables; 0: half of the free memory */
+    int64_t num_epochs;       /* 0: one; STK_EPOCHS_ENDLESS */
+    stk_pin pin_memory;       /* whether the slots are in pinned memory; AUTO: if `device` is a GPU */
+    int64_t memory_budget;    /* limit in bytes for all slots and the indexes of text files, tables and HDF5 chunks; 0:
+                                 half of the free memory */
     int64_t timeout_ns;       /* timeout of stk_loader_next in ns; 0: 60 s; STK_TIMEOUT_INFINITE */
-    int64_t close_timeout_ns; /* ns that close and destroy together wait for stuck workers, copies and streams; 0: 1 s;
-                                 STK_TIMEOUT_INFINITE */
+    int64_t close_timeout_ns; /* total time in ns that close and destroy wait for stuck workers, copies and streams; 0:
+                                 1 s; STK_TIMEOUT_INFINITE */
     int64_t rank;             /* in [0, world_size) */
     int64_t world_size;       /* 0: rank and world_size come from the launcher; without a launcher, rank 0 of 1 */
     stk_access access;        /* whether files are mapped or read with pread; AUTO: mapped if possible */
@@ -207,14 +207,14 @@ typedef struct stk_loader_opts {
     stk_on_error on_error;
     int64_t max_errors;        /* the run ends if more samples fail; 0: unlimited; STK_NO_ERRORS; needs on_error */
     double max_error_fraction; /* the run ends if a larger fraction of an epoch fails, 0 to 1; 0: 0.01; STK_NO_ERRORS */
-    const char *error_list;    /* file that lists failed samples, one line of JSON each; NULL: none */
+    const char *error_list;    /* file to which failed samples are written, as JSON Lines; NULL: none */
     const char *resume_from;   /* file written by stk_loader_save_file to resume from; NULL: start at the beginning */
     stk_resume resume;         /* whether a state with another data set, seed, batch, order or transform is accepted */
     stk_digest digest;         /* computes a digest of the delivered rows: stk_loader_digest */
-    stk_launcher launcher;
-    int64_t replication;        /* number of neighboring ranks that read the same data; 0: 1 */
+    stk_launcher launcher;     /* whether rank and world_size are read from the launcher's environment */
+    int64_t replication;       /* number of neighboring ranks that read the same data; 0: 1 */
     int64_t replication_blocks; /* number of equal blocks of ranks that read the same data; 0: 1 */
-    stk_guard sigbus_guard; /* reading a truncated mapped file is an error in its records, not a crash (see above) */
+    stk_guard sigbus_guard;     /* ON: truncated mapped files cause errors in their records, not a crash (see above) */
     /* Further options of the order (docs/internals/order.md). */
     int64_t epoch_length;  /* number of positions in an epoch; 0: the number of samples */
     const double *weights; /* STK_ORDER_WEIGHTED: one weight per sample; copied */
@@ -228,7 +228,8 @@ typedef struct stk_loader_opts {
     int64_t bucket_window;   /* number of global batches whose samples are sorted together; 0: 100; needs bucket_by */
     const char *device;      /* where batches are delivered: "cuda:0", "host"; NULL: "cpu", which is ordinary memory */
     int64_t device_prefetch; /* number of batches on the device, including held ones: 1 to 64; 0: 2; needs a device */
-    stk_convert_by convert;  /* whether the workers or the device convert the rows */
+    stk_convert_by convert;  /* whether the workers (HOST) or the device convert the rows; AUTO: the faster one, as
+                                measured at open */
     /* Optional: returns memory of the caller for the rows of a field on the device, one buffer for each of the
      * device_prefetch slots. Called while the loader opens, for every field and slot; `bytes` is the size of a full
      * batch. The memory must stay valid as long as the loader and the batches held, and until the device is idle if
@@ -252,6 +253,8 @@ typedef struct stk_loader_opts {
 
 /* ---- open and close ---- */
 
+/* Opens a loader, which must be freed with stk_loader_destroy. STK_E_CONFIG: an option is invalid. A file that cannot
+ * be used has another status, such as STK_E_NOT_FOUND or STK_E_CORRUPT. */
 STK_API stk_status stk_loader_open(const stk_loader_opts *opts, stk_loader **out, stk_error *err);
 /* Opens a config file (docs/reference/config.md). `sets` are assignments such as "loader.batch_size=256" that override
  * it, or "loader.num_epochs?=0" for an option that it does not set. */
@@ -266,24 +269,26 @@ STK_API stk_status stk_loader_check_file(const char *path, const char *const *se
  * applied, and paths are absolute. Sections of other programs are kept. Free *out with stk_text_free. */
 STK_API stk_status stk_loader_config_text(const char *path, const char *const *sets, int set_count, char **out,
                                           stk_error *err);
-/* Stops the workers, which first finish their current tiles, and the copies to a device, and waits for all of them
- * together for at most close_timeout. Batches still held stay valid until they are released. May be called twice.
+/* Stops the workers, which first finish their current tiles, and the copies to a device. Waits for all of them for at
+ * most close_timeout in total. Batches still held stay valid until they are released. May be called more than once.
  * STK_E_TIMEOUT: some workers (listed in the message) are stuck in a system call, or copies do not finish; the
  * resources they use are freed when they do. */
 STK_API stk_status stk_loader_close(stk_loader *loader, stk_error *err);
-/* Closes the loader if it is open, and frees the handle. Then waits for streams that still use its memory, for the part
- * of close_timeout that closing has not used. Memory that streams use for longer is freed by a background thread when
- * they have finished with it, and memory of held batches when they are released. NULL is allowed. */
+/* Closes the loader if it is open, and frees the handle. Then waits for streams that still use its memory, for the rest
+ * of close_timeout. A background thread frees memory that streams use for longer than that; memory of held batches is
+ * freed when they are released. NULL is allowed. */
 STK_API void stk_loader_destroy(stk_loader *loader);
 
 /* ---- batches ---- */
 
 /* Returns the next batch, in order. STK_END: all num_epochs epochs are finished (not returned between epochs, see
  * stk_batch_last_of_epoch). STK_E_TIMEOUT: no batch was ready in time; the message says what the workers are doing, and
- * the call may be repeated. Any other error concerns the data of this batch, and later calls return it again. */
+ * the call may be repeated. STK_E_CANCELLED: stk_loader_cancel was called. STK_E_CLOSED: the loader is closed. Any
+ * other error concerns the data of this batch; later calls return it again, until stk_loader_restore or stk_loader_seek
+ * clears it. */
 STK_API stk_status stk_loader_next(stk_loader *loader, stk_batch **out, stk_error *err);
 /* Like stk_loader_next, with a timeout in ns; STK_TIMEOUT_INFINITE never times out. With timeout 0 it returns
- * immediately. With STK_WORKERS_INLINE it first makes one part of the batch, so repeated calls make all of it. */
+ * immediately; with STK_WORKERS_INLINE, it first computes one part of the batch, so repeated calls complete it. */
 STK_API stk_status stk_loader_next_timeout(stk_loader *loader, int64_t timeout_ns, stk_batch **out, stk_error *err);
 /* For a loader with a device: returns the next batch without blocking on its copy. Work queued later in `stream`, a
  * stream of that device, runs after the copy. With a NULL stream, and in stk_loader_next, the host blocks until the
@@ -311,13 +316,13 @@ STK_API stk_status stk_batch_retain(stk_batch *batch, stk_stream *stream, stk_er
  * `ragged` (images that keep their shapes), "NAME.values" is u8 [total], and there is also "NAME.shapes" i64 [rows, 3].
  * With `pad` the tensors are "NAME" [rows, length, …], "NAME.mask" bool [rows, length], true for elements of the
  * sample, and "NAME.lengths" i64 [rows]. The name of a view returns its range of the field's tensor (and of its mask).
- * STK_E_NOT_FOUND lists the names that exist. */
+ * STK_E_NOT_FOUND: the batch has no such tensor; the message lists the names. */
 STK_API stk_status stk_batch_tensor(const stk_batch *batch, const char *name, stk_tensor *out, stk_error *err);
 /* Exports the tensor as DLPack. The export keeps the batch alive: its slot is reused only after the batch has been
  * released and every deleter has run. Deleters may run in any order, on any thread, even after close and destroy.
- * Strides are in elements. On a device, the tensor is ready for work in the stream given to stk_loader_next_on; work
- * that uses it must be finished, or be queued in that stream, when the deleter runs. Memory of the host device is
- * exported as CPU memory: synchronize first. */
+ * Strides are in elements. STK_E_UNSUPPORTED: DLPack 0.6 does not have the dtype. On a device, the tensor is ready for
+ * work in the stream given to stk_loader_next_on; work that uses it must be finished, or be queued in that stream, when
+ * the deleter runs. Memory of the host device is exported as CPU memory: synchronize first. */
 STK_API stk_status stk_batch_dlpack(stk_batch *batch, const char *name, struct DLManagedTensor **out, stk_error *err);
 /* Like stk_batch_dlpack, for work in another stream, such as the one passed to __dlpack__(stream=...). On a device:
  * work queued in `stream` from now on runs after the copy, and the slot is refilled after the work that has been queued
@@ -331,15 +336,18 @@ STK_API stk_status stk_batch_dlpack_on(stk_batch *batch, const char *name, stk_s
  * have no rows in the last one. */
 STK_API int64_t stk_batch_rows(const stk_batch *batch);
 STK_API int64_t stk_batch_valid_rows(const stk_batch *batch); /* number of rows whose mask is 1 */
-/* The sample number of each row, or the number of its window (docs/internals/order.md). Samples are numbered through
- * all data sets: those of data set d begin at its `first`. */
+/* The arrays that the next three functions return have one element per row, are in ordinary memory, and are valid until
+ * the batch is released.
+ *
+ * The sample number of each row, or the number of its window (docs/internals/order.md). Samples are numbered across all
+ * data sets: those of data set d begin at its `first`. */
 STK_API const int64_t *stk_batch_indices(const stk_batch *batch);
 STK_API const int32_t *stk_batch_sources(const stk_batch *batch); /* number of each row's data set; 0 without mixing */
 STK_API const uint8_t *stk_batch_mask(const stk_batch *batch);    /* 1: a sample; 0: padding */
 /* Samples of the batch that failed and were skipped or replaced (loader.on_error). */
 STK_API int64_t stk_batch_failed(const stk_batch *batch);
-/* Returns where a field's sample in a row comes from: the path of its file, copied with the NUL and truncated to
- * `size`, and its number in that file (0 if each file is a sample). For a window, both refer to its first sample.
+/* Returns where a field's sample in a row comes from: the path of its file, NUL-terminated and truncated to `size`
+ * bytes, and its number in that file (0 if each file is a sample). For a window, both refer to its first sample.
  * STK_E_RANGE: there is no such row or field. */
 STK_API stk_status stk_batch_origin(const stk_batch *batch, int field, int64_t row, char *path, int size,
                                     int64_t *record, stk_error *err);
@@ -356,16 +364,18 @@ STK_API int stk_batch_device_slot(const stk_batch *batch);
 #define STK_STATE_MAX 256 /* bytes, enough for every state */
 
 /* Saves the consumer's position: the first step that has not been released. The cost does not depend on the position.
- * The state at a given step is the same on every rank (except for the digest, which is that of one rank). The end of an
- * epoch is saved as the beginning of the next one. May be called from any thread, and also after an error, a
- * cancellation or a close. */
+ * The state at a given step is the same on every rank, except that `digest` and on_error other than FAIL add a part
+ * that belongs to one rank. The end of an epoch is saved as the beginning of the next one. May be called from any
+ * thread, and also after an error, a cancellation or a close. STK_E_BAD_ARG: the state does not fit into `capacity`
+ * bytes. */
 STK_API stk_status stk_loader_save(const stk_loader *loader, void *state, int64_t capacity, int64_t *bytes,
                                    stk_error *err);
 /* Moves the loader to a saved position: a state from stk_loader_save, or JSON (from stk_state_json, or hand-written).
  * Batches that are held stay valid, prefetched ones are discarded, and a data error that ended the run is cleared.
  * Workers, prefetch, rank and world size may differ from those of the saved run. STK_E_MISMATCH names what differs:
  * seed, order, samples, global batch, data set or transforms (loader.resume: force accepts it). STK_E_CORRUPT: the
- * state is damaged. On failure the position does not change. Call it from the thread that calls next. */
+ * state is damaged. STK_E_RANGE: the position is beyond the end of the run. On failure the position does not change.
+ * Call it from the thread that calls next. */
 STK_API stk_status stk_loader_restore(stk_loader *loader, const void *state, int64_t bytes, stk_error *err);
 /* The same two functions with a JSON file, which is replaced atomically. */
 STK_API stk_status stk_loader_save_file(const stk_loader *loader, const char *path, stk_error *err);
@@ -373,14 +383,15 @@ STK_API stk_status stk_loader_restore_file(stk_loader *loader, const char *path,
 /* Returns a state as JSON; free it with stk_text_free. NULL: not a state, or out of memory. */
 STK_API char *stk_state_json(const void *state, int64_t bytes, stk_error *err);
 /* Moves the loader to a step of an epoch; seek to (epoch + 1, 0) to leave an epoch early. The workers keep running. The
- * digest starts again at this step. Call it from the thread that calls next. */
+ * digest starts again at this step. STK_E_RANGE: there is no such epoch or step. Call it from the thread that calls
+ * next. */
 STK_API stk_status stk_loader_seek(stk_loader *loader, int64_t epoch, int64_t step, stk_error *err);
 /* Asks the loader to stop: next returns STK_E_CANCELLED, within 0.1 s if it is blocked. Close or destroy must still be
  * called. May be called from any thread and from signal handlers, because it only sets a flag. NULL is allowed. */
 STK_API void stk_loader_cancel(stk_loader *loader);
 
 /* The sum modulo 2^128 of the digests of all released samples. It is the same for any number of workers, and the sums
- * of all ranks add up to the sum of the same run with a single rank. Needs loader.digest. */
+ * of all ranks add up to the sum of the same run with a single rank. STK_E_CONFIG: loader.digest is none. */
 typedef struct stk_digest_info {
     uint64_t word[2];             /* the sum: its low and its high word */
     char text[40];                /* 32 hexadecimal digits, the highest first */
@@ -397,7 +408,7 @@ STK_API int64_t stk_loader_steps_per_epoch(const stk_loader *loader); /* the sam
 STK_API int stk_loader_field_count(const stk_loader *loader);
 
 /* The names that stk_batch_tensor accepts: the tensors of the fields in order, then the views. The name is copied with
- * the NUL. STK_E_BAD_ARG: `size` is too small. */
+ * its NUL. STK_E_BAD_ARG: `size` is too small. STK_E_RANGE: there is no tensor with that number. */
 STK_API int stk_loader_tensor_count(const stk_loader *loader);
 STK_API stk_status stk_loader_tensor_name(const stk_loader *loader, int index, char *name, int size, stk_error *err);
 
@@ -443,7 +454,8 @@ STK_API char *stk_loader_options_tables(void);
 /* Notes on the loader, one sentence each, without duplicates: where it differs from what was requested ("prefetch
  * lowered from 8 to 5: …"), and other facts, such as how well a block order shuffles. Notes may be added during a run
  * (if the error list cannot be written, for example), so read them again at its end. At most 32 are kept; if there were
- * more, the last one says how many. Valid as long as the loader. Any thread. */
+ * more, the last one says how many. Valid as long as the loader. NULL: there is no note with that number. Any thread.
+ */
 STK_API int stk_loader_note_count(const stk_loader *loader);
 STK_API const char *stk_loader_note(const stk_loader *loader, int index);
 /* Describes in plain text what the loader will do: fields, shards, what each list of transforms was compiled to, how
@@ -452,7 +464,7 @@ STK_API char *stk_loader_explain(const stk_loader *loader);
 /* The tables of all config keys, as text. Free with stk_text_free. NULL: out of memory. */
 STK_API char *stk_loader_options_help(void);
 
-/* Counters since open. Times are in ns, summed over the workers, and the consumer if it helps. */
+/* Counters since open. Times are in ns, summed over the workers and, if it helps, the consumer. */
 typedef struct stk_loader_stats {
     uint32_t struct_size;   /* set by the caller */
     uint32_t workers;       /* number of worker threads; 0: inline */
@@ -460,9 +472,9 @@ typedef struct stk_loader_stats {
     int64_t batch_bytes;    /* size of the delivered tensors */
     int64_t bytes_read;     /* bytes of samples that conversions read */
     int64_t bytes_written;  /* bytes that conversions wrote to slots */
-    int64_t tiles;          /* number of units of work (tile_bytes) that were done */
+    int64_t tiles;          /* number of completed units of work (tile_bytes) */
     int64_t order_ns;       /* computing sample numbers */
-    int64_t read_ns;        /* in readers: announcing samples, reading them, and waiting for pages of mapped files */
+    int64_t read_ns;        /* in readers: readahead requests, reads, and waits for pages of mapped files */
     int64_t convert_ns;     /* in conversion kernels */
     int64_t wait_slot_ns;   /* workers waiting for a free slot, because the consumer is slower */
     int64_t wait_work_ns;   /* workers waiting because no tile is left to claim */
@@ -495,7 +507,7 @@ typedef struct stk_loader_stats {
     int64_t helped_ns;      /* part of order_ns, read_ns and convert_ns that the consumer spent inside next */
 } stk_loader_stats;
 
-/* The same counters for one worker. */
+/* The counters of one worker. */
 typedef struct stk_worker_stats {
     uint32_t struct_size; /* set by the caller */
     uint32_t unused;
@@ -508,8 +520,8 @@ typedef struct stk_worker_stats {
 /* STK_E_RANGE: `index` is outside [0, workers). In a loader without workers, the calling thread counts as worker 0. */
 STK_API stk_status stk_loader_worker(const stk_loader *loader, int index, stk_worker_stats *out, stk_error *err);
 
-/* The number of failed samples in delivered batches that were skipped or replaced for this reason; STK_OK: for any
- * reason. */
+/* The number of failed samples in delivered batches that were skipped or replaced because of an error with this status;
+ * STK_OK: with any status. */
 STK_API int64_t stk_loader_failed(const stk_loader *loader, stk_status reason);
 STK_API stk_status stk_loader_get_stats(const stk_loader *loader, stk_loader_stats *out, stk_error *err);
 

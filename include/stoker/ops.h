@@ -26,9 +26,9 @@ extern "C" {
 
 /* ---- element-wise ---- */
 
-/* A tensor or a number. */
+/* An operand: a tensor or a number. */
 typedef struct stk_operand {
-    const stk_tensor *tensor; /* NULL: `scalar` */
+    const stk_tensor *tensor; /* NULL: the operand is `scalar` */
     stk_scalar scalar;
 } stk_operand;
 
@@ -129,7 +129,8 @@ STK_API stk_status stk_tensor_clamp_into(const stk_tensor *tensor, const stk_sca
  * first. Reals are added in f64 with compensation and rounded once. The sum of no elements is 0. */
 STK_API stk_status stk_tensor_sum(const stk_tensor *tensor, int dim_count, const int *dims, bool keep, stk_dtype dtype,
                                   stk_tensor *out, stk_error *err);
-/* The same, written to `out`, whose dtype is used as `dtype` and whose shape must be that of the sum. */
+/* The same, written to `out`, whose dtype is used as `dtype` and whose shape must be that of the sum
+ * (STK_E_BAD_BROADCAST). */
 STK_API stk_status stk_tensor_sum_into(const stk_tensor *tensor, int dim_count, const int *dims, bool keep,
                                        stk_tensor *out, stk_error *err);
 /* The mean; NaN if there are no elements. STK_E_BAD_DTYPE: `dtype`, or the tensor's dtype if that is NONE, is not real.
@@ -142,12 +143,12 @@ STK_API stk_status stk_tensor_amin(const stk_tensor *tensor, int dim_count, cons
 STK_API stk_status stk_tensor_amax(const stk_tensor *tensor, int dim_count, const int *dims, bool keep, stk_tensor *out,
                                    stk_error *err);
 /* The minimum or maximum along one dimension and its i64 index; of equal elements, the index of the first. Either
- * output may be NULL. */
+ * output may be NULL. STK_E_EMPTY_REDUCE as in stk_tensor_amin. */
 STK_API stk_status stk_tensor_min(const stk_tensor *tensor, int dim, bool keep, stk_tensor *values, stk_tensor *indices,
                                   stk_error *err);
 STK_API stk_status stk_tensor_max(const stk_tensor *tensor, int dim, bool keep, stk_tensor *values, stk_tensor *indices,
                                   stk_error *err);
-/* Only the index. STK_ALL_DIMS: the index in the flattened tensor. */
+/* Only the index. dim STK_ALL_DIMS: the index in the flattened tensor. STK_E_EMPTY_REDUCE as in stk_tensor_amin. */
 #define STK_ALL_DIMS INT32_MIN
 STK_API stk_status stk_tensor_argmin(const stk_tensor *tensor, int dim, bool keep, stk_tensor *out, stk_error *err);
 STK_API stk_status stk_tensor_argmax(const stk_tensor *tensor, int dim, bool keep, stk_tensor *out, stk_error *err);
@@ -156,10 +157,10 @@ STK_API stk_status stk_tensor_argmax(const stk_tensor *tensor, int dim, bool kee
 
 /* Follows NumPy: the last two axes form matrices, and the axes before them are broadcast. A tensor with one axis is
  * treated as a row if it is `a` and as a column if it is `b`; the axis of length 1 added for this is removed from the
- * result. Strides may be arbitrary; both
- * operands have the same dtype (STK_E_BAD_DTYPE). Integers wrap, bool is the OR of ANDs, f16 and bf16 are accumulated
- * in f32. f32 and f64 use a CBLAS library if there is one (docs/reference/tensor.md says which, and with how many
- * threads); without it, every machine gives the same bits. */
+ * result. Strides may be arbitrary. Integers wrap, bool is the OR of ANDs, f16 and bf16 are accumulated in f32. f32 and
+ * f64 use a CBLAS library if there is one (docs/reference/tensor.md says which, and with how many threads); without it,
+ * every machine gives the same bits. STK_E_BAD_DTYPE: the operands have different dtypes. STK_E_BAD_DIM: an operand has
+ * no axes. STK_E_BAD_SHAPE: the number of columns of `a` is not the number of rows of `b`. */
 STK_API stk_status stk_tensor_matmul(const stk_tensor *a, const stk_tensor *b, stk_tensor *out, stk_error *err);
 /* The same, written to `out`, which must have exactly that shape (STK_E_BAD_SHAPE) and dtype, and may not overlap a or
  * b (STK_E_BAD_OVERLAP). */
@@ -167,12 +168,12 @@ STK_API stk_status stk_tensor_matmul_into(const stk_tensor *a, const stk_tensor 
 
 /* ---- classification ---- */
 
-/* x - log(sum(exp(x))) along `dim`, for real dtypes. It is computed in f64 and rounded once. */
+/* x - log(sum(exp(x))) along `dim`, computed in f64 and rounded once. STK_E_BAD_DTYPE: the dtype is not real. */
 STK_API stk_status stk_tensor_log_softmax(const stk_tensor *tensor, int dim, stk_tensor *out, stk_error *err);
 
 typedef enum stk_reduction {
-    STK_REDUCTION_MEAN =
-        0, /* weighted mean over the samples that are not ignored; for probabilities, mean over all samples */
+    /* Weighted mean over the samples that are not ignored; for probabilities, mean over all samples. */
+    STK_REDUCTION_MEAN = 0,
     STK_REDUCTION_SUM = 1,
     STK_REDUCTION_NONE = 2 /* one loss per sample */
 } stk_reduction;
@@ -190,7 +191,8 @@ typedef struct stk_cross_entropy_opts {
 
 /* Logits: real, [samples, classes, …], or [classes] for one sample. Target: class indices, i64 or u8, of the logits'
  * shape without the class axis; or probabilities, real, of the logits' shape. `opts` NULL: all defaults.
- * STK_E_BAD_INDEX: a target that is neither a class nor ignored. */
+ * STK_E_BAD_INDEX: a target is neither a class nor ignored. STK_E_BAD_SHAPE, STK_E_BAD_DTYPE: shapes or dtypes do not
+ * match. */
 STK_API stk_status stk_tensor_cross_entropy(const stk_tensor *logits, const stk_tensor *target,
                                             const stk_cross_entropy_opts *opts, stk_tensor *out, stk_error *err);
 

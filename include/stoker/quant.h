@@ -30,9 +30,8 @@ typedef enum stk_qdtype {
 } stk_qdtype;
 
 typedef enum stk_qscheme {
-    STK_QUANT_AFFINE = 0, /* maps the range [low, high], widened to include 0, to the full range of the integers */
-    STK_QUANT_SYMMETRIC =
-        1 /* zero point in the middle (0, or 128 for quint8), scale from the larger of |low|, |high| */
+    STK_QUANT_AFFINE = 0,   /* maps the range [low, high], widened to include 0, to the full range of the integers */
+    STK_QUANT_SYMMETRIC = 1 /* zero point in the middle (0; quint8: 128), scale from the larger of |low| and |high| */
 } stk_qscheme;
 
 #define STK_QUANT_PER_TENSOR (-1) /* passed as an axis */
@@ -46,7 +45,7 @@ STK_API stk_dtype stk_qdtype_integers(stk_qdtype qdtype);
 
 /* Creates parameters from `count` pairs, one for each index of `axis` (not negative), or from one pair and
  * STK_QUANT_PER_TENSOR. The arrays are copied. STK_E_BAD_ARG: a scale is not positive and finite, or is 0 as f32, or a
- * zero point is outside the range of the integers. */
+ * zero point is outside the range of the integers. STK_E_BAD_DIM: invalid axis. STK_E_BAD_SHAPE: invalid count. */
 STK_API stk_status stk_quant_create(stk_qdtype qdtype, int axis, int64_t count, const double *scales,
                                     const int64_t *zero_points, stk_quant **out, stk_error *err);
 STK_API void stk_quant_retain(stk_quant *quant);
@@ -58,7 +57,8 @@ STK_API int64_t stk_quant_count(const stk_quant *quant);
 /* 0 <= index < count. */
 STK_API double stk_quant_scale(const stk_quant *quant, int64_t index);
 STK_API int64_t stk_quant_zero_point(const stk_quant *quant, int64_t index);
-/* The range found by calibration, before it was widened to include 0. NaN if the parameters were given. */
+/* The range found by calibration, before it was widened to include 0. NaN for parameters from stk_quant_create.
+ */
 STK_API double stk_quant_low(const stk_quant *quant, int64_t index);
 STK_API double stk_quant_high(const stk_quant *quant, int64_t index);
 
@@ -86,8 +86,8 @@ STK_API stk_status stk_quant_percentile(const stk_tensor *samples, stk_qdtype qd
 STK_API stk_status stk_quant_histogram(const stk_tensor *samples, stk_qdtype qdtype, stk_qscheme scheme, int64_t bins,
                                        double low, double high, stk_quant **out, stk_error *err);
 /* From the range [low * k / steps, high * k / steps], k = 1 to steps (0: 100), that gives these samples the smallest
- * mean squared error after quantizing and dequantizing; the widest of equally good ranges. `steps` passes over the
- * samples. `mean_squared_error` may be NULL. */
+ * mean squared error after quantizing and dequantizing; the widest of equally good ranges. Makes `steps` passes over
+ * the samples. `mean_squared_error` may be NULL. */
 STK_API stk_status stk_quant_mse(const stk_tensor *samples, stk_qdtype qdtype, stk_qscheme scheme, int64_t steps,
                                  stk_quant **out, double *mean_squared_error, stk_error *err);
 
@@ -112,11 +112,11 @@ STK_API stk_status stk_quantize(const stk_tensor *tensor, stk_quant *quant, stk_
  * STK_E_BAD_OVERLAP as in stk_tensor_copy. */
 STK_API stk_status stk_quantize_into(const stk_tensor *tensor, const stk_quant *quant, stk_tensor *integers,
                                      stk_error *err);
-/* The result is f32. */
+/* Creates an f32 tensor of the real numbers. */
 STK_API stk_status stk_dequantize(const stk_qtensor *qtensor, stk_tensor *out, stk_error *err);
 STK_API stk_status stk_dequantize_into(const stk_tensor *integers, const stk_quant *quant, stk_tensor *out,
                                        stk_error *err);
-/* A copy of the integers. (Use the member `integers` to read them without a copy.) */
+/* Copies the integers. To read them without a copy, use the member `integers`. */
 STK_API stk_status stk_int_repr(const stk_qtensor *qtensor, stk_tensor *out, stk_error *err);
 
 #ifdef __cplusplus

@@ -9,8 +9,18 @@
  * Threads: different threads may use different tensors of one storage; reference counts are atomic. A tensor struct may
  * be used by one thread at a time.
  *
- * Dimensions and indices may be negative, counted from the end. On failure `out` is unchanged; on success it is
- * overwritten, not released first.
+ * Negative dimensions and indices count from the end. On failure `out` is unchanged; on success it is overwritten, not
+ * released first.
+ *
+ * Errors that any function here may return:
+ *
+ *     STK_E_BAD_SHAPE    a size is negative, or the size in bytes does not fit in 63 bits
+ *     STK_E_UNSUPPORTED  more than STK_MAX_DIMS axes
+ *     STK_E_BAD_DTYPE    an invalid dtype
+ *     STK_E_BAD_DIM      a dimension is out of range or repeated
+ *     STK_E_BAD_INDEX    an index is out of range
+ *     STK_E_BAD_ARG      a tensor to be written is read-only
+ *     STK_E_MEMORY       out of memory
  */
 #ifndef STOKER_TENSOR_H
 #define STOKER_TENSOR_H
@@ -66,16 +76,16 @@ STK_API stk_dtype stk_dtype_find(const char *name);
 typedef struct stk_storage stk_storage;
 
 enum {
-    STK_TENSOR_READONLY = 1u << 0, /* functions that would write to the tensor fail */
-    STK_TENSOR_SWAPPED =
-        1u << 1, /* elements are in the opposite byte order; only copies and casts accept such a tensor */
-    STK_TENSOR_PINNED =
-        1u << 2 /* page-locked ordinary memory; set it on a borrowed tensor over memory that you have pinned */
+    STK_TENSOR_READONLY = 1u << 0, /* functions that would write to the tensor fail with STK_E_BAD_ARG */
+    /* Elements are in the opposite byte order. Only views, copies and casts accept such a tensor. */
+    STK_TENSOR_SWAPPED = 1u << 1,
+    /* Page-locked ordinary memory. May be set on a borrowed tensor whose memory the caller has pinned. */
+    STK_TENSOR_PINNED = 1u << 2
 };
 
 typedef struct stk_tensor {
     void *data;           /* address of the element at index 0, 0, … */
-    stk_storage *storage; /* owner of the memory, or NULL: borrowed */
+    stk_storage *storage; /* owner of the memory; NULL: borrowed */
     stk_device *device;   /* NULL means the CPU */
     stk_dtype dtype;
     int32_t ndim;
@@ -89,7 +99,8 @@ typedef struct stk_tensor {
 
 /* Allocates `bytes` on `device` (NULL: CPU), 64-byte aligned, uninitialized, with one reference. */
 STK_API stk_status stk_storage_create(stk_device *device, int64_t bytes, stk_storage **out, stk_error *err);
-/* Wraps the caller's memory; `free_fn(context)` is called once, by the thread that drops the last reference. */
+/* Wraps the caller's memory; `free_fn(context)`, which is required, is called once, by the thread that drops the last
+ * reference. */
 STK_API stk_status stk_storage_wrap(stk_device *device, void *data, int64_t bytes, void (*free_fn)(void *context),
                                     void *context, stk_storage **out, stk_error *err);
 STK_API void stk_storage_retain(stk_storage *storage);
@@ -106,10 +117,11 @@ STK_API stk_status stk_tensor_empty(stk_dtype dtype, int ndim, const int64_t *sh
                                     stk_tensor *out, stk_error *err);
 STK_API stk_status stk_tensor_zeros(stk_dtype dtype, int ndim, const int64_t *shape, stk_device *device,
                                     stk_tensor *out, stk_error *err);
-/* A borrowed CPU tensor over the caller's memory, which must stay valid. Strides in bytes, NULL: row-major. */
+/* A borrowed CPU tensor over the caller's memory, which must stay valid. Strides are in bytes (NULL: row-major). */
 STK_API stk_status stk_tensor_borrow(void *data, stk_dtype dtype, int ndim, const int64_t *shape,
                                      const int64_t *strides, stk_tensor *out, stk_error *err);
-/* A tensor over part of a storage, which it retains; offset in bytes. STK_E_BAD_STORAGE: it exceeds the storage. */
+/* A tensor over part of a storage, which it retains. Strides are in bytes (NULL: row-major). STK_E_BAD_STORAGE: an
+ * element is outside the storage. */
 STK_API stk_status stk_tensor_from_storage(stk_storage *storage, int64_t offset_bytes, stk_dtype dtype, int ndim,
                                            const int64_t *shape, const int64_t *strides, stk_tensor *out,
                                            stk_error *err);
@@ -131,7 +143,8 @@ STK_API stk_status stk_tensor_element_strides(const stk_tensor *tensor, int64_t 
                                               stk_error *err);
 /* Bytes from the start of the storage to the first element; 0 for a borrowed tensor. */
 STK_API int64_t stk_tensor_offset_bytes(const stk_tensor *tensor);
-/* The same for the element at `index`, which has `ndim` numbers. STK_E_BAD_DIM: `ndim` is not the number of axes. */
+/* The same for the element at `index`, which has `ndim` numbers. STK_E_BAD_DIM: `ndim` is not the number of axes of the
+ * tensor. */
 STK_API stk_status stk_tensor_offset_of(const stk_tensor *tensor, int ndim, const int64_t *index, int64_t *out_bytes,
                                         stk_error *err);
 /* Reads one element. The kind of the scalar follows from the dtype; unsigned integers up to 32 bits are STK_SCALAR_INT.
@@ -143,29 +156,38 @@ STK_API stk_status stk_tensor_set(stk_tensor *tensor, int ndim, const int64_t *i
 
 /* ---- views ---- */
 
+/* The same elements, in row-major order, with another shape. One size may be -1: it follows from the others.
+ * STK_E_BAD_SHAPE: another number of elements. STK_E_BAD_VIEW: the strides do not allow this view. */
 STK_API stk_status stk_tensor_view(const stk_tensor *tensor, int ndim, const int64_t *shape, stk_tensor *out,
                                    stk_error *err);
-/* Returns a view if the strides allow it, otherwise a row-major copy. */
+/* Like stk_tensor_view, but returns a row-major copy if the strides do not allow a view. */
 STK_API stk_status stk_tensor_reshape(const stk_tensor *tensor, int ndim, const int64_t *shape, stk_tensor *out,
                                       stk_error *err);
 /* Merges the axes first to last; copies if stk_tensor_reshape would. */
 STK_API stk_status stk_tensor_flatten(const stk_tensor *tensor, int first, int last, stk_tensor *out, stk_error *err);
+/* Axis i of the result is axis dims[i] of the tensor; `dims` lists every dimension once. */
 STK_API stk_status stk_tensor_permute(const stk_tensor *tensor, const int *dims, stk_tensor *out, stk_error *err);
 STK_API stk_status stk_tensor_transpose(const stk_tensor *tensor, int dim0, int dim1, stk_tensor *out, stk_error *err);
-/* Python's slice: negative start and end count from the end, and both are clamped. step >= 1. INT64_MIN start: from the
- * beginning; INT64_MAX end: to the end. */
+/* Python's slice: negative start and end count from the end, and both are clamped. STK_E_BAD_STEP: step is below 1.
+ * INT64_MIN start: from the beginning; INT64_MAX end: to the end. */
 STK_API stk_status stk_tensor_slice(const stk_tensor *tensor, int dim, int64_t start, int64_t end, int64_t step,
                                     stk_tensor *out, stk_error *err);
+/* The elements at one index of an axis, which is removed. */
 STK_API stk_status stk_tensor_select(const stk_tensor *tensor, int dim, int64_t index, stk_tensor *out, stk_error *err);
-/* The range is not clamped. */
+/* `length` indices of an axis from `start` on. The range is not clamped: STK_E_BAD_INDEX if it exceeds the axis. */
 STK_API stk_status stk_tensor_narrow(const stk_tensor *tensor, int dim, int64_t start, int64_t length, stk_tensor *out,
                                      stk_error *err);
+/* Reverses an axis by negating its stride. */
 STK_API stk_status stk_tensor_flip(const stk_tensor *tensor, int dim, stk_tensor *out, stk_error *err);
+/* Repeats axes of size 1 with stride 0. A size of -1 keeps that of the axis; new axes are added in front.
+ * STK_E_BAD_BROADCAST: an axis of another size would have to change. */
 STK_API stk_status stk_tensor_expand(const stk_tensor *tensor, int ndim, const int64_t *shape, stk_tensor *out,
                                      stk_error *err);
+/* Removes the axis if its size is 1; otherwise the shape is unchanged. */
 STK_API stk_status stk_tensor_squeeze(const stk_tensor *tensor, int dim, stk_tensor *out, stk_error *err);
 /* Removes all axes of size 1. */
 STK_API stk_status stk_tensor_squeeze_all(const stk_tensor *tensor, stk_tensor *out, stk_error *err);
+/* Inserts an axis of size 1, which becomes dimension `dim` of the result. */
 STK_API stk_status stk_tensor_unsqueeze(const stk_tensor *tensor, int dim, stk_tensor *out, stk_error *err);
 
 /* An arbitrary view of the storage, regardless of the tensor's shape. Strides and offset (from the start of the
@@ -177,7 +199,7 @@ STK_API stk_status stk_tensor_as_strided(const stk_tensor *tensor, int ndim, con
 /* Replaces the two dimensions by their diagonal, which becomes the last one; offset > 0 is above the main diagonal. */
 STK_API stk_status stk_tensor_diagonal(const stk_tensor *tensor, int64_t offset, int dim0, int dim1, stk_tensor *out,
                                        stk_error *err);
-/* Expands both to their common shape. */
+/* Expands both tensors to their common shape. STK_E_BAD_BROADCAST: there is none. */
 STK_API stk_status stk_tensor_broadcast(const stk_tensor *a, const stk_tensor *b, stk_tensor *out_a, stk_tensor *out_b,
                                         stk_error *err);
 
@@ -187,14 +209,14 @@ typedef enum stk_layout {
     STK_LAYOUT_ROW_MAJOR = 0,     /* the last axis is contiguous: C, NumPy, torch */
     STK_LAYOUT_CHANNELS_LAST = 1, /* four axes: shape N, C, H, W over memory in the order N, H, W, C */
     STK_LAYOUT_COLUMN_MAJOR = 2,  /* the first axis is contiguous: Fortran */
-    STK_LAYOUT_KEEP = 3           /* clone: the strides of the original if it covers a block of memory exactly once */
+    STK_LAYOUT_KEEP = 3 /* the copy has the strides of the original if that is dense, otherwise it is row-major */
 } stk_layout;
 
 /* Whether the tensor is row-major. Axes of size 1 are ignored; a tensor without elements is contiguous. */
 STK_API bool stk_tensor_is_contiguous(const stk_tensor *tensor);
 STK_API bool stk_tensor_is_channels_last(const stk_tensor *tensor);
-/* Whether the tensor has the given layout (KEEP: whether it covers a block of memory exactly once). A tensor may have
- * several layouts at once. docs/reference/tensor.md has the exact definitions. */
+/* Whether the tensor has the given layout (KEEP: whether it is dense, that is, covers a block of memory exactly once).
+ * A tensor may have several layouts at once. docs/reference/tensor.md has the exact definitions. */
 STK_API bool stk_tensor_has_layout(const stk_tensor *tensor, stk_layout layout);
 /* Creates an uninitialized tensor in the given layout (not KEEP). STK_E_BAD_DIM: channels-last requires four axes. */
 STK_API stk_status stk_tensor_empty_as(stk_dtype dtype, int ndim, const int64_t *shape, stk_layout layout,
@@ -219,7 +241,8 @@ STK_API stk_status stk_tensor_to(const stk_tensor *tensor, stk_dtype dtype, stk_
 /* The tensor itself (retained) if it is already on the device, otherwise a copy in the layout KEEP. */
 STK_API stk_status stk_tensor_to_device(const stk_tensor *tensor, stk_device *device, stk_tensor *out, stk_error *err);
 /* Copies the elements of `src`, broadcast to the shape of `dst` and cast to its dtype, also across devices.
- * STK_E_BAD_OVERLAP: two indices of `dst` have the same address, or dst and src overlap. */
+ * STK_E_BAD_BROADCAST: the shape of `src` does not broadcast to that of `dst`. STK_E_BAD_OVERLAP: several elements of
+ * `dst` have the same address, or dst and src overlap but are not the same view (not detected for views with gaps). */
 STK_API stk_status stk_tensor_copy(stk_tensor *dst, const stk_tensor *src, stk_error *err);
 
 /* ---- devices and streams ----
