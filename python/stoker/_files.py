@@ -91,7 +91,8 @@ class File(Mapping[str, Member]):
             raise _errors.StokerKeyError(f"{self.path} has no {what}; it has a single array without a name: use file[5] or file.numpy()", "not_found",
                                          self.path)
         names = ", ".join(map(repr, list(self._members)[:20])) + (", …" if len(self._members) > 20 else "")
-        raise _errors.StokerKeyError(f"{self.path} has no {what}; its members are {names or 'none'}", "not_found", self.path)
+        known = f"its members are {names}" if names else "it has no members"
+        raise _errors.StokerKeyError(f"{self.path} has no {what}; {known}", "not_found", self.path)
 
     def numpy(self) -> Any:
         """Returns the array of a file with a single array, read-only."""
@@ -112,7 +113,7 @@ class File(Mapping[str, Member]):
         return name
 
     def __repr__(self) -> str:
-        return f"<stoker.File {self.path}: {self.format}, {len(self)} members>"
+        return f"<stoker.File {self.path}: {self.format}, {len(self)} member{'' if len(self) == 1 else 's'}>"
 
 
 def open_file(path: str | os.PathLike[str]) -> File:

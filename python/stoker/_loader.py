@@ -210,7 +210,7 @@ class Loader(_core.Loader):
 
         Raises ValueError (status "mismatch") if data, order, seed, batch or transforms differ (resume="force" accepts that)."""
         if not isinstance(state, Mapping) or "stoker_state" not in state:
-            found = ", ".join(map(str, state)) or "an empty one" if isinstance(state, Mapping) else f"a {type(state).__name__}"
+            found = ", ".join(map(str, state)) or "an empty one" if isinstance(state, Mapping) else type(state).__name__
             raise _errors.StokerValueError(f"not a state_dict() of a stoker.Loader, which has the key stoker_state: found {found}", "bad_arg")
         self._restore(json.dumps(_config.plain(state)).encode())
 
@@ -331,7 +331,7 @@ class Loader(_core.Loader):
         self.close()
 
     def __repr__(self) -> str:
-        return f"<stoker.Loader of {', '.join(self.names)}: {self.samples} samples, {len(self)} batches per epoch>"
+        return f"<stoker.Loader of {', '.join(self.names)}: samples: {self.samples}, batches per epoch: {len(self)}>"
 
 
 @atexit.register

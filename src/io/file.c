@@ -85,10 +85,10 @@ static stk_status open_regular(stki_file *file, stk_error *err)
 
 static const char *map_note(int error_number)
 {
-    return error_number == ENOMEM   ? "mmap failed (no address space left): read with pread"
-           : error_number == ENODEV ? "mmap failed (the file system cannot map): read with pread"
-           : error_number == EACCES ? "mmap failed (not allowed): read with pread"
-                                    : "mmap failed: read with pread";
+    return error_number == ENOMEM   ? "mmap failed (no address space left), so the file is read with pread"
+           : error_number == ENODEV ? "mmap failed (the file system cannot map), so the file is read with pread"
+           : error_number == EACCES ? "mmap failed (not allowed), so the file is read with pread"
+                                    : "mmap failed, so the file is read with pread";
 }
 
 static int64_t page_start(int64_t offset, int64_t *page)
@@ -110,7 +110,7 @@ static void map_whole(stki_file *file, enum stki_access access)
     void *map;
 
     if (!stki_map_room_take()) {
-        file->note = "the process has too many mappings (vm.max_map_count): read with pread";
+        file->note = "the process has too many mappings (vm.max_map_count), so the file is read with pread";
         return;
     }
     map = mmap(NULL, (size_t)file->size, PROT_READ, MAP_SHARED, file->fd, 0);
@@ -124,7 +124,7 @@ static void map_whole(stki_file *file, enum stki_access access)
     if (access != STKI_ACCESS_UNGUARDED && !file->guard) {
         (void)munmap(map, (size_t)file->size);
         stki_map_room_give();
-        file->note = "no memory to guard the mapping: read with pread";
+        file->note = "there is no memory to guard the mapping, so the file is read with pread";
         return;
     }
     (void)madvise(map, (size_t)file->size, file->pattern == STKI_PATTERN_SEQUENTIAL ? MADV_SEQUENTIAL : MADV_RANDOM);

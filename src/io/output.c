@@ -143,10 +143,9 @@ static stk_status open_in_place(stki_output *o, stk_error *err)
     if (o->fd < 0)
         return stki_fail_errno(err, errno, o->path, "cannot open it for writing");
     if (lseek(o->fd, 0, SEEK_SET) < 0)
-        return stki_fail_at(
-            err, STK_E_UNSUPPORTED,
-            (stki_place){o->path, -1, -1, "something that cannot seek", "a file or a device that can seek"},
-            "cannot write to it");
+        return stki_fail_at(err, STK_E_UNSUPPORTED,
+                            (stki_place){o->path, -1, -1, "a file or device that cannot seek", "one that can seek"},
+                            "cannot write to it");
     return STK_OK;
 }
 

@@ -217,7 +217,7 @@ static stk_status check_data(const stki_sums *sums, const char *data_path, stk_e
     return stki_fail_at(err, STK_E_MISMATCH,
                         (stki_place){sums->file->path, -1, 16, STKI_TEXT("checksums of %" PRId64 " bytes", expected),
                                      STKI_TEXT("checksums of %" PRId64 " bytes", found)},
-                        "the checksums belong to a file of another size than %s", data_path);
+                        "the checksums were computed for a file whose size differs from that of %s", data_path);
 }
 
 static stk_status load(stki_sums *sums, stk_error *err)

@@ -185,7 +185,7 @@ static void test_left_out(void **state) /* row P17 */
     assert_true(warns("odd", "skipped: 4 hidden"));
     assert_true(warns("odd", "skipped: 1 file that is not .jpg"));
     assert_true(warns("odd", "skipped: 2 dangling links, pipes and similar"));
-    assert_true(warns("odd", "skipped: 1 images next to the class folders"));
+    assert_true(warns("odd", "skipped: 1 image next to the class folders"));
     assert_true(warns("odd", "1 class folder has no image"));
 }
 
@@ -260,7 +260,7 @@ static void test_nothing_there(void **state)
     make_dir("none");
     stkt_write_file(stkt_path("none/readme"), "x", 1);
     assert_status(stki_container_open(stkt_path("none"), NULL, &container, &err), STK_E_NOT_FOUND);
-    assert_says("1 other");
+    assert_says("other files: 1");
     assert_status(stki_container_open(stkt_path("nowhere"), NULL, &container, &err), STK_E_NOT_FOUND);
     {
         stki_reader_opts opts = {.format = "image_folder"};

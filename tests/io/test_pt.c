@@ -212,8 +212,8 @@ static void test_reduce(void **state)
     REFUSED("ccollections\nOrderedDict\nK\1\205R.", STK_E_CORRUPT, "pairs");
     REFUSED("ccollections\nOrderedDict\n]K\1a\205R.", STK_E_CORRUPT, "pairs");
     REFUSED("ctorch\nSize\n]\205R.", STK_E_CORRUPT, "tuple");
-    REFUSED("ctorch\nfloat32\n)R.", STK_E_CORRUPT, "can be called");
-    REFUSED("K\1)R.", STK_E_CORRUPT, "a name");
+    REFUSED("ctorch\nfloat32\n)R.", STK_E_CORRUPT, "expected a callable");
+    REFUSED("K\1)R.", STK_E_CORRUPT, "expected a callable and a tuple of arguments");
     REFUSED("ccollections\nOrderedDict\n]R.", STK_E_CORRUPT, "tuple");
     REFUSED("ccollections\nOrderedDict\n)(R.", STK_E_CORRUPT, "empty stack"); /* opcodes cannot pop below the mark */
     REFUSED("ccollections\nOrderedDict\n()R.", STK_E_CORRUPT, "empty stack");

@@ -343,7 +343,7 @@ static void test_missing(void **state)
     assert_ok(stki_container_open(path, NULL, &container, &err));
     assert_int_equal(container->warning_count, 2);
     assert_non_null(strstr(container->warnings[0], "1 of 3 samples have no .txt"));
-    assert_non_null(strstr(container->warnings[1], "1 files belong to no sample"));
+    assert_non_null(strstr(container->warnings[1], "1 file belongs to no sample"));
     stki_container_release(container);
 }
 
@@ -361,7 +361,7 @@ static void test_twice(void **state)
     stkt_tar_file(&t, "b.TXT", "2");
     stkt_tar_write(&t, path);
     assert_status(stki_container_open(path, NULL, &container, &err), STK_E_CORRUPT);
-    assert_says("record 1: offset 3584: sample b has several files of one kind: found a second .txt");
+    assert_says("record 1: offset 3584: sample b has several files with the same extension: found a second .txt");
 }
 
 static void test_max_bytes(void **state)

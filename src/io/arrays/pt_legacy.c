@@ -181,7 +181,7 @@ static stk_status list_storages(struct reading *r, const stki_pt_pickle *keys, c
     stk_status status = STK_OK;
 
     if (list->kind != STKI_PT_LIST)
-        return fail(r, STK_E_CORRUPT, "invalid keys of the storages", "a value of another type", "a list");
+        return fail(r, STK_E_CORRUPT, "invalid list of storage keys", "a value of another type", "a list");
     *out = (stki_zip){.file = r->file, .count = list->count, .end = r->file->size, .crc_optional = true};
     out->entries = stki_zalloc_array(list->count ? list->count : 1, sizeof *out->entries);
     out->directory = stki_zalloc_array(list->count ? list->count : 1, (size_t)name_bytes);
@@ -192,7 +192,7 @@ static stk_status list_storages(struct reading *r, const stki_pt_pickle *keys, c
         char *name = out->directory + i * name_bytes;
 
         if (key->kind != STKI_PT_TEXT || key->length > 20)
-            return fail(r, STK_E_CORRUPT, "invalid key of a storage", "another value", "up to 20 digits");
+            return fail(r, STK_E_CORRUPT, "invalid storage key", "something else", "up to 20 digits");
         memcpy(name, STKI_PT_LEGACY_ROOT "/data/", sizeof STKI_PT_LEGACY_ROOT "/data/" - 1);
         memcpy(name + strlen(name), key->text, (size_t)key->length);
         out->entries[i].name = name;

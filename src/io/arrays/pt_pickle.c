@@ -312,7 +312,8 @@ static stk_status add_items(struct machine *m, int32_t first, enum stki_pt_kind 
         return status;
     found = m->pickle->values[to].kind;
     if (found != kind && found != STKI_PT_OTHER)
-        return corrupt(m, "another value", kind == STKI_PT_LIST ? "a list below the items" : "a dict below the items");
+        return corrupt(m, "a value of another type",
+                       kind == STKI_PT_LIST ? "a list below the items" : "a dict below the items");
     if (kind == STKI_PT_DICT && (end - first) % 2)
         return corrupt(m, "a key without a value", "key-value pairs");
     for (int32_t i = first; i < end && status == STK_OK && found == kind; i++)
@@ -446,7 +447,7 @@ static stk_status do_stack_global(struct machine *m)
         return status;
     values = m->pickle->values;
     if (values[name].kind != STKI_PT_TEXT || values[module].kind != STKI_PT_TEXT)
-        return corrupt(m, "another value", "two strings");
+        return corrupt(m, "a value of another type", "two strings");
     return push_global(m, values[module].text, values[module].length, values[name].text, values[name].length);
 }
 
@@ -506,18 +507,18 @@ static stk_status do_persistent(struct machine *m)
     class = stki_pt_item(m->pickle, id, 1);
     if (class->kind != STKI_PT_GLOBAL ||
         (class->global->role != STKI_PT_STORAGE && class->global->role != STKI_PT_UNTYPED))
-        return corrupt(m, "another value", "a storage class");
+        return corrupt(m, "something else", "a storage class");
     if (id->count == 6 && stki_pt_item(m->pickle, id, 5)->kind != STKI_PT_NONE)
         return fail(m, STK_E_UNSUPPORTED,
                     "storages that are views of others (torch before 0.4) are not supported: load the file "
                     "with a newer torch and save it again",
                     NULL, NULL);
     if (!is_key(stki_pt_item(m->pickle, id, 2)))
-        return corrupt(m, "another value", "a storage key of up to 20 digits");
+        return corrupt(m, "something else", "a storage key of up to 20 digits");
     if (stki_pt_item(m->pickle, id, 3)->kind != STKI_PT_TEXT)
-        return corrupt(m, "another value", "a storage's location");
+        return corrupt(m, "a value of another type", "a storage's location");
     if (stki_pt_item(m->pickle, id, 4)->kind != STKI_PT_INT || stki_pt_item(m->pickle, id, 4)->integer < 0)
-        return corrupt(m, "another value", "a storage's number of elements");
+        return corrupt(m, "something else", "a storage's number of elements");
     return push_new(m, (stki_pt_value){.kind = STKI_PT_STORED, .integer = number});
 }
 
@@ -541,7 +542,7 @@ static stk_status rebuild(struct machine *m, const stki_pt_global *global, int32
         return corrupt(m, STKI_TEXT("other arguments of %s", global->name), expected);
     if (dtype_at >= 0 && (stki_pt_item(m->pickle, args, dtype_at)->kind != STKI_PT_GLOBAL ||
                           stki_pt_item(m->pickle, args, dtype_at)->global->role != STKI_PT_DTYPE))
-        return corrupt(m, "another value", "a dtype");
+        return corrupt(m, "something else", "a dtype");
     return push_new(m, (stki_pt_value){.kind = STKI_PT_TENSOR, .global = global, .integer = number});
 }
 
@@ -550,7 +551,7 @@ static stk_status parameter(struct machine *m, const stki_pt_value *args)
     const stki_pt_value *tensor = args->count > 0 ? stki_pt_item(m->pickle, args, 0) : NULL;
 
     if (!tensor || (tensor->kind != STKI_PT_TENSOR && tensor->kind != STKI_PT_OTHER))
-        return corrupt(m, "another value", "a tensor as the parameter's value");
+        return corrupt(m, "something else", "a tensor as the parameter's value");
     return push(m, args->items[0]);
 }
 
@@ -572,7 +573,7 @@ static stk_status ordered_dict(struct machine *m, int32_t number)
         const stki_pt_value *pair = stki_pt_item(m->pickle, value_at(m, list), i);
 
         if ((pair->kind != STKI_PT_LIST && pair->kind != STKI_PT_TUPLE) || pair->count != 2)
-            return corrupt(m, "another value", "key-value pairs");
+            return corrupt(m, "something else", "key-value pairs");
         status = add_item(m, dict, pair->items[0]);
         if (status == STK_OK)
             status = add_item(m, dict, pair->items[1]);
@@ -598,7 +599,7 @@ static stk_status do_reduce(struct machine *m)
     if (status != STK_OK)
         return status;
     if (value_at(m, callable)->kind != STKI_PT_GLOBAL || value_at(m, args)->kind != STKI_PT_TUPLE)
-        return corrupt(m, "another value", "a name and a tuple of arguments");
+        return corrupt(m, "a value of another type", "a callable and a tuple of arguments");
     global = value_at(m, callable)->global;
     switch (global->role) {
     case STKI_PT_REBUILD_V1:
@@ -615,7 +616,7 @@ static stk_status do_reduce(struct machine *m)
     case STKI_PT_UNSUPPORTED:
         return push_new(m, (stki_pt_value){.kind = STKI_PT_OTHER, .global = global});
     default:
-        return corrupt(m, STKI_TEXT("%s.%s", global->module, global->name), "a name that can be called");
+        return corrupt(m, STKI_TEXT("%s.%s", global->module, global->name), "a callable");
     }
 }
 
@@ -630,7 +631,7 @@ static stk_status do_build(struct machine *m)
         return status;
     if (value_at(m, target)->kind != STKI_PT_OTHER &&
         (value_at(m, target)->kind != STKI_PT_DICT || value_at(m, state)->kind != STKI_PT_DICT))
-        return corrupt(m, "another value", "a dict and a dict of its attributes");
+        return corrupt(m, "a value of another type", "a dict and a dict of its attributes");
     return push(m, target);
 }
 

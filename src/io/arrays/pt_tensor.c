@@ -66,7 +66,7 @@ static stk_status check_metadata(const struct parts *p)
     if (last < (p->tensor->global->role == STKI_PT_REBUILD_V3 ? 7 : 6) || metadata->kind == STKI_PT_NONE)
         return STK_OK;
     if (metadata->kind != STKI_PT_DICT)
-        return fail(p, STK_E_CORRUPT, "invalid metadata of a tensor", "another value", "a dict");
+        return fail(p, STK_E_CORRUPT, "invalid metadata of a tensor", "a value of another type", "a dict");
     for (int32_t i = 0; i + 1 < metadata->count; i += 2)
         if (stki_pt_item(p->pickle, metadata, i + 1)->kind != STKI_PT_BOOL ||
             stki_pt_item(p->pickle, metadata, i + 1)->integer)
@@ -77,7 +77,7 @@ static stk_status check_metadata(const struct parts *p)
 
 static stk_status fail_numbers(const struct parts *p, int axis, int64_t size, int64_t stride)
 {
-    return fail(p, STK_E_CORRUPT, "invalid geometry of a tensor",
+    return fail(p, STK_E_CORRUPT, "invalid shape or strides of a tensor",
                 STKI_TEXT("axis %d of %" PRId64 ", stride %" PRId64, axis, size, stride),
                 "non-negative numbers and a total size that fits in 63 bits");
 }
@@ -92,7 +92,7 @@ static stk_status take_geometry(struct parts *p, int64_t *reach)
     bool empty = false;
 
     if (stki_pt_item_count(p->pickle, strides) != ndim)
-        return fail(p, STK_E_CORRUPT, "invalid geometry of a tensor",
+        return fail(p, STK_E_CORRUPT, "invalid shape or strides of a tensor",
                     STKI_TEXT("%d sizes and %d strides", ndim, stki_pt_item_count(p->pickle, strides)),
                     "equal numbers");
     if (ndim > STK_MAX_DIMS)

@@ -159,7 +159,7 @@ static stk_status next_item(struct walk *w, struct frame *frame)
     if (!dict)
         stki_putf(&w->path, "%d", i);
     else if (!put_key(&w->path, w->pickle, stki_pt_item(w->pickle, container, 2 * i)))
-        return fail(w, STK_E_UNSUPPORTED, "unsupported dict key", "another value",
+        return fail(w, STK_E_UNSUPPORTED, "unsupported dict key", "something else",
                     "a string without NUL, a number, None or a tuple of numbers");
     return visit(w, item);
 }

@@ -68,7 +68,8 @@ static stk_status take(void *context, stki_hdf5_cursor c, stk_error *err)
     if (strcmp((const char *)name, looking->name) != 0)
         return STK_OK;
     if ((version > 1 && flags) || !stki_hdf5_space_parse((stki_hdf5_cursor){space, space_bytes, false}, &shape))
-        return stki_hdf5_unsupported(looking->super, 0, "an attribute of a shared type or of no simple shape", err);
+        return stki_hdf5_unsupported(looking->super, 0, "an attribute with a shared type, or without a simple shape",
+                                     err);
     for (int i = 0; i < shape.rank; i++)
         if (shape.shape[i] != 1)
             return stki_hdf5_unsupported(looking->super, 0, "an attribute of several elements", err);
@@ -88,7 +89,7 @@ static stk_status visit_dense(struct looking *looking, stki_hdf5_cursor info, st
     heap = stki_hdf5_take(&info, 8);
     tree = stki_hdf5_take(&info, 8);
     if (version != 0 || flags > 3 || info.bad)
-        return stki_hdf5_unsupported(looking->super, 0, "attribute information of another version", err);
+        return stki_hdf5_unsupported(looking->super, 0, "an unsupported attribute info message", err);
     return heap == STKI_HDF5_UNDEFINED ? STK_OK
                                        : stki_hdf5_dense_visit(looking->super, heap, tree, STKI_HDF5_ATTRIBUTES_BY_NAME,
                                                                looking->name, take, looking, err);
@@ -112,7 +113,7 @@ stk_status stki_hdf5_attribute_find(const stki_hdf5_super *super, uint64_t heade
                                           : take(&looking, h.messages[i].data, err);
     info = stki_hdf5_header_find(&h, STKI_HDF5_ATTRIBUTE_INFO, &several);
     if (status == STK_OK && (several || (info && info->shared)))
-        status = stki_hdf5_unsupported(super, header, "unsupported attribute information", err);
+        status = stki_hdf5_unsupported(super, header, "an unsupported attribute info message", err);
     if (status == STK_OK && info)
         status = visit_dense(&looking, info->data, err);
     stki_hdf5_header_fini(&h);

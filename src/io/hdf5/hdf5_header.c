@@ -182,7 +182,7 @@ stk_status stki_hdf5_super_read(const stki_file *file, stki_hdf5_super *out, stk
     place = block[8] == 0 ? 24 : block[8] == 1 ? 28 : 12;
     if (block[sizes] != 8 || block[sizes + 1] != 8)
         return stki_hdf5_unsupported(out, (uint64_t)at + (uint64_t)sizes,
-                                     "addresses or lengths of another size than 8 bytes", err);
+                                     "addresses or lengths that are not 8 bytes long", err);
     if (stki_hdf5_number(block + place, 8) != (uint64_t)at)
         return stki_hdf5_corrupt(out, (uint64_t)at + (uint64_t)place, "the base address is not the start of the file",
                                  err);
@@ -425,7 +425,8 @@ stk_status stki_hdf5_layout_read(const stki_file *file, uint64_t header, stki_hd
     out->base = super.base;
     message = stki_hdf5_header_find(&h, STKI_HDF5_LAYOUT, &several);
     if (!message || message->shared) {
-        status = stki_hdf5_unsupported(&super, header, "an object header without its own layout", err);
+        status =
+            stki_hdf5_unsupported(&super, header, "an object header with a shared layout message, or without one", err);
     } else {
         out->length = (int)(message->data.left < STKI_HDF5_LAYOUT_ROOM ? message->data.left : STKI_HDF5_LAYOUT_ROOM);
         out->place = message->place;

@@ -417,7 +417,7 @@ static stk_status visit_new(struct links *l, const stki_hdf5_header *header, stk
     heap = stki_hdf5_take(&info, 8);
     tree = stki_hdf5_take(&info, 8);
     if (version != 0 || flags > 3 || info.bad)
-        return stki_hdf5_unsupported(l->super, 0, "link information of another version", err);
+        return stki_hdf5_unsupported(l->super, 0, "an unsupported link info message", err);
     return heap == STKI_HDF5_UNDEFINED ? visit_compact(l, header, err) : visit_dense(l, heap, tree, err);
 }
 
@@ -436,7 +436,8 @@ stk_status stki_hdf5_links_visit(const stki_hdf5_super *super, uint64_t group, c
     table = stki_hdf5_header_find(&header, STKI_HDF5_SYMBOL_TABLE, &several);
     info = stki_hdf5_header_find(&header, STKI_HDF5_LINK_INFO, &several);
     if (several || !table == !info || (table ? table->shared : info->shared))
-        status = stki_hdf5_unsupported(super, group, "not a group of a single kind", err);
+        status =
+            stki_hdf5_unsupported(super, group, "an object that is not a group of either the old or the new form", err);
     else
         status = table ? visit_old(&l, table->data, err) : visit_new(&l, &header, info->data, err);
     stki_hdf5_header_fini(&header);

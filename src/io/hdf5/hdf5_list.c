@@ -142,9 +142,9 @@ static stk_status enter_group(struct listing *l, int64_t parent, const char *nam
     l->aliases += first != NULL;
     if (l->count >= MAX_GROUPS || l->aliases > MAX_ALIASES)
         return stki_fail_at(err, STK_E_LIMIT, (stki_place){l->file->path, -1, -1, NULL, NULL},
-                            l->aliases > MAX_ALIASES ? "more than %d paths to groups that are already listed by "
-                                                       "another path: give the name of a data set, or a pattern"
-                                                     : "more than %d groups",
+                            l->aliases > MAX_ALIASES ? "more than %d paths lead to groups that are already listed "
+                                                       "under another path: give the name of a data set, or a pattern"
+                                                     : "the file has more than %d groups",
                             l->aliases > MAX_ALIASES ? MAX_ALIASES : MAX_GROUPS);
     return push_group(l, name, parent, key, err);
 }
@@ -194,7 +194,7 @@ static stk_status list_link(struct listing *l, int64_t node, const char *path, s
     if (!l->pattern || fits_begin(l, name, components(name))) {
         if (strlen(name) > MAX_PATH)
             (void)stki_fail_at(&child.trouble, STK_E_LIMIT, (stki_place){l->file->path, -1, -1, NULL, NULL},
-                               "a path of more than %d bytes: %.100s…", MAX_PATH, name);
+                               "the path has more than %d bytes: %.100s…", MAX_PATH, name);
         else
             look(group, link, name, &child);
         status = take_child(l, node, name, &child, err);

@@ -179,7 +179,7 @@ static const char *class_name(H5T_class_t class)
     case H5T_VLEN:
         return "a variable-length type";
     case H5T_ARRAY:
-        return "an array type of something other than numbers";
+        return "an array type whose elements are not numbers";
     default:
         return "an unknown type";
     }

@@ -138,21 +138,23 @@ static void warn(struct folder *folder)
     const stki_image_set *set = &folder->set;
 
     if (set->hidden)
-        stki_container_warn(&folder->base, "skipped: %" PRId64 " hidden files or folders", set->hidden);
+        stki_container_warn(&folder->base, "skipped: %" PRId64 " hidden %s", set->hidden,
+                            set->hidden == 1 ? "file or folder" : "files or folders");
     if (set->others)
         stki_container_warn(&folder->base, "skipped: %" PRId64 " %s not .jpg, .jpeg or .png", set->others,
                             set->others == 1 ? "file that is" : "files that are");
     if (set->broken)
-        stki_container_warn(&folder->base,
-                            "skipped: %" PRId64 " dangling links, pipes and similar entries without an image extension",
-                            set->broken);
+        stki_container_warn(&folder->base, "skipped: %" PRId64 " %s without an image extension", set->broken,
+                            set->broken == 1 ? "dangling link, pipe or similar entry"
+                                             : "dangling links, pipes and similar entries");
     if (set->outside)
-        stki_container_warn(&folder->base, "skipped: %" PRId64 " images next to the class folders", set->outside);
+        stki_container_warn(&folder->base, "skipped: %" PRId64 " %s next to the class folders", set->outside,
+                            set->outside == 1 ? "image" : "images");
     if (set->loops)
         stki_container_warn(&folder->base,
-                            "skipped: %" PRId64
-                            " folders that contain themselves (through links) or are nested more than 64 levels deep",
-                            set->loops);
+                            "skipped: %" PRId64 " %s (through links) or %s nested more than 64 levels deep", set->loops,
+                            set->loops == 1 ? "folder that contains itself" : "folders that contain themselves",
+                            set->loops == 1 ? "is" : "are");
     if (set->empty_classes)
         stki_container_warn(&folder->base, "%" PRId64 " class %s no images", set->empty_classes,
                             set->empty_classes == 1 ? "folder has" : "folders have");

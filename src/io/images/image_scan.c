@@ -384,7 +384,7 @@ stk_status stki_image_set_scan(const char *folder, stki_image_set *out, stk_erro
         status = stki_fail_at(
             err, STK_E_NOT_FOUND,
             (stki_place){folder, -1, -1,
-                         STKI_TEXT("%" PRId64 " other and %" PRId64 " hidden files, %" PRId64 " broken links",
+                         STKI_TEXT("other files: %" PRId64 ", hidden files: %" PRId64 ", broken links: %" PRId64,
                                    out->others, out->hidden, out->broken),
                          ".jpg, .jpeg or .png files"},
             "no images in the folder");

@@ -75,7 +75,7 @@ stk_status stki_png_read_header(const void *bytes, int64_t count, stki_png_heade
 
     *out = (stki_png_header){.orientation = 1};
     if (memcmp(head, signature, (size_t)(count < SIGNATURE ? count : SIGNATURE)) != 0)
-        return fail(err, STK_E_CORRUPT, 0, "other first bytes", "the PNG signature", "not a PNG image");
+        return fail(err, STK_E_CORRUPT, 0, "another signature", "the PNG signature", "not a PNG image");
     for (;; at += FRAME + length) {
         if (!stki_inside(at, 8, count))
             return fail(err, STK_E_TRUNCATED, at, STKI_TEXT("%" PRId64 " bytes", count), NULL,

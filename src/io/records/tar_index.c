@@ -112,7 +112,7 @@ static stk_status check_twice(const struct builder *b, uint32_t extension, int64
                                 (stki_place){b->file->path, b->first.count - 1, offset,
                                              STKI_TEXT("a second .%s", b->extensions[extension].name),
                                              "at most one file per extension"},
-                                "sample %s has several files of one kind",
+                                "sample %s has several files with the same extension",
                                 stki_npy_printable(shown, sizeof shown, key, bytes));
     return STK_OK;
 }

@@ -170,18 +170,17 @@ static stk_status add_members(stki_webdataset *set, const stki_decode_opts *deco
     if (status == STK_OK)
         warn_of_cut(set, decode);
     if (index->skipped > 0)
-        stki_container_warn(&set->base, "%" PRId64 " files belong to no sample (no extension, or a hidden name)",
-                            index->skipped);
+        stki_container_warn(&set->base, "%" PRId64 " %s to no sample (no extension, or a hidden name)", index->skipped,
+                            index->skipped == 1 ? "file belongs" : "files belong");
     if (index->links > 0)
         stki_container_warn(&set->base,
                             "%" PRId64
-                            " links are skipped: symbolic links, and hard links to files that do not precede them in "
+                            " %s skipped: symbolic links, and hard links to files that do not precede them in "
                             "the archive (tar --dereference --hard-dereference stores the files)",
-                            index->links);
+                            index->links, index->links == 1 ? "link is" : "links are");
     if (index->others > 0)
-        stki_container_warn(
-            &set->base, "%" PRId64 " members are not files: devices, volume labels, lists of folders, access rights",
-            index->others);
+        stki_container_warn(&set->base, "%" PRId64 " %s: devices, volume labels, lists of folders, access rights",
+                            index->others, index->others == 1 ? "member is not a file" : "members are not files");
     set->base.details =
         json_pack("{s:I, s:I, s:I, s:I, s:I, s:s}", "samples", (json_int_t)index->sample_count, "files",
                   (json_int_t)index->entry_count, "skipped", (json_int_t)index->skipped, "links",
