@@ -112,7 +112,7 @@ typedef struct stk_transform {
     const char *name; /* 1 to 63 bytes; copied */
     /* Called once when a loader is opened. `in` has the dtype and shape of the samples (the largest shape, if they
      * vary) and no data. Set dtype, ndim and shape of `out`, which is initialized to `in`. NULL: dtype and shape are
-     * unchanged. With any status other than STK_OK, the loader is not opened, and reports the error's message. */
+     * unchanged. If it returns anything other than STK_OK, opening the loader fails with the error's message. */
     stk_status (*shape)(void *context, const stk_tensor *in, stk_tensor *out, stk_error *err);
     /* Called for each sample. `in`: the sample, read-only, with any strides, possibly in the opposite byte order
      * (STK_TENSOR_SWAPPED). `out`: row-major memory of the declared shape, 64-byte aligned, uninitialized: write all of
@@ -224,7 +224,7 @@ typedef struct stk_loader_opts {
     const stk_dataset_opts *datasets; /* instead of `fields`: data sets that are mixed by weight */
     int64_t dataset_count;
     stk_mixture_stop mixture_stop; /* when an epoch over `datasets` ends, if epoch_length is 0 */
-    const char *bucket_by;   /* name of a field of varying length: batches are made of samples of similar length */
+    const char *bucket_by;   /* name of a field of varying length: each batch contains samples of similar length */
     int64_t bucket_window;   /* number of global batches whose samples are sorted together; 0: 100; needs bucket_by */
     const char *device;      /* where batches are delivered: "cuda:0", "host"; NULL: "cpu", which is ordinary memory */
     int64_t device_prefetch; /* number of batches on the device, including held ones: 1 to 64; 0: 2; needs a device */
@@ -260,7 +260,7 @@ STK_API stk_status stk_loader_open(const stk_loader_opts *opts, stk_loader **out
  * it, or "loader.num_epochs?=0" for an option that it does not set. */
 STK_API stk_status stk_loader_open_file(const char *path, const char *const *sets, int set_count, stk_loader **out,
                                         stk_error *err);
-/* Opens a config text. Relative paths in it are relative to `base_dir` (NULL: the working directory). */
+/* Opens a config given as text. Relative paths in it are relative to `base_dir` (NULL: the working directory). */
 STK_API stk_status stk_loader_open_text(const char *text, const char *base_dir, const char *const *sets, int set_count,
                                         stk_loader **out, stk_error *err);
 /* Reads and checks a config as stk_loader_open_file does, without opening any data. */
@@ -325,7 +325,7 @@ STK_API stk_status stk_batch_tensor(const stk_batch *batch, const char *name, st
  * the deleter runs. Memory of the host device is exported as CPU memory: synchronize first. */
 STK_API stk_status stk_batch_dlpack(stk_batch *batch, const char *name, struct DLManagedTensor **out, stk_error *err);
 /* Like stk_batch_dlpack, for work in another stream, such as the one passed to __dlpack__(stream=...). On a device:
- * work queued in `stream` from now on runs after the copy, and the slot is refilled after the work that has been queued
+ * work queued in `stream` from now on runs after the copy, and the slot is refilled only after the work that is queued
  * there when the deleter runs; export once for each stream. In ordinary memory: `stream`, which may belong to any
  * device, is the stream in which the caller queues copies from the tensor. The stream's handle may be destroyed before
  * the deleter runs. NULL: nothing is queued. */

@@ -71,9 +71,9 @@ typedef enum stk_binary_op {
 } stk_binary_op;
 
 /* The common dtype of the operands. Categories: bool < integer < real. Tensors with axes determine the result; tensors
- * without axes, and after them numbers (as bool, i64, f32), only count if their category is higher. Within a category
- * the larger dtype wins; u8 with i8 is i16, f16 with bf16 is f32. STK_E_BAD_DTYPE: u16, u32 or u64 together with
- * another integer dtype or bool.
+ * without axes, and then numbers (as bool, i64, f32), affect it only if their category is higher. Within a category the
+ * larger dtype wins; u8 with i8 is i16, f16 with bf16 is f32. STK_E_BAD_DTYPE: u16, u32 or u64 together with another
+ * integer dtype or bool.
  */
 STK_API stk_status stk_result_dtype(const stk_operand *operands, int count, stk_dtype *out, stk_error *err);
 

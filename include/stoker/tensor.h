@@ -230,7 +230,7 @@ STK_API stk_status stk_tensor_empty_as(stk_dtype dtype, int ndim, const int64_t 
 STK_API stk_status stk_tensor_contiguous(const stk_tensor *tensor, stk_tensor *out, stk_error *err);
 /* Always a row-major copy in new memory. */
 STK_API stk_status stk_tensor_clone(const stk_tensor *tensor, stk_tensor *out, stk_error *err);
-/* The same two functions for any layout; stk_tensor_contiguous_as does not accept KEEP. */
+/* The same two functions for any layout. STK_E_BAD_ARG: stk_tensor_contiguous_as does not accept KEEP. */
 STK_API stk_status stk_tensor_contiguous_as(const stk_tensor *tensor, stk_layout layout, stk_tensor *out,
                                             stk_error *err);
 STK_API stk_status stk_tensor_clone_as(const stk_tensor *tensor, stk_layout layout, stk_tensor *out, stk_error *err);
@@ -252,11 +252,11 @@ STK_API stk_status stk_tensor_copy(stk_tensor *dst, const stk_tensor *src, stk_e
  * stk_tensor_record_stream before releasing the tensor.
  */
 
-/* torch's .to(device, non_blocking=…), in `stream`, which belongs to one of the two devices (NULL: the current one).
- * non_blocking from pinned memory: the copy is queued when the call returns, and the source must not change until the
- * stream has executed it. non_blocking to the CPU: the result is pinned and may be read after the stream has executed
- * the copy. All other copies that involve ordinary memory are complete when the call returns: those from pageable
- * sources, from sources that the host must rearrange or cast first, and between two devices. */
+/* torch's .to(device, non_blocking=…), in `stream`, which belongs to one of the two devices (STK_E_BAD_DEVICE; NULL:
+ * the current one). non_blocking from pinned memory: the copy is queued when the call returns, and the source must not
+ * change until the stream has executed it. non_blocking to the CPU: the result is pinned and may be read after the
+ * stream has executed the copy. All other copies that involve ordinary memory are complete when the call returns: those
+ * from pageable sources, from sources that the host must rearrange or cast first, and between two devices. */
 STK_API stk_status stk_tensor_to_device_on(const stk_tensor *tensor, stk_device *device, stk_stream *stream,
                                            bool non_blocking, stk_tensor *out, stk_error *err);
 /* stk_tensor_copy in a stream, by the same rules. */

@@ -194,7 +194,7 @@ static stk_status measure(struct planner *p, int64_t *pieces, stk_error *err)
                                 "the length of a document cannot be read");
         *pieces += whole_pieces(o, p->lengths[d], &rest) + 1;
         if (*pieces > INT64_MAX / 64)
-            return stki_fail(err, STK_E_LIMIT, "packing: the documents have more than 2^57 pieces");
+            return stki_fail(err, STK_E_LIMIT, "packing: the documents would be divided into more than 2^57 parts");
     }
     return STK_OK;
 }
