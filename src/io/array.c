@@ -312,11 +312,11 @@ static stk_status check_axis(const stki_array *array, const char *path, const st
                                          "at least one axis, along which samples are counted"},
                             "the array cannot be divided into samples");
     if (opts->axis < 0 || opts->axis >= array->ndim)
-        return stki_fail_at(
-            err, STK_E_CONFIG,
-            (stki_place){path, -1, -1, STKI_TEXT("axis %d", opts->axis),
-                         STKI_TEXT("0 to %d, because the array has %d axes", array->ndim - 1, array->ndim)},
-            "source.axis: no such axis");
+        return stki_fail_at(err, STK_E_CONFIG,
+                            (stki_place){path, -1, -1, STKI_TEXT("axis %d", opts->axis),
+                                         STKI_TEXT("0 to %d, because the array has %d %s", array->ndim - 1, array->ndim,
+                                                   array->ndim == 1 ? "axis" : "axes")},
+                            "source.axis: no such axis");
     return stki_array_check(array, path, err);
 }
 

@@ -258,7 +258,8 @@ stk_status stki_documents_open(const stki_array *array, const char *format, cons
     if (array->ndim != 1 || !is_whole(array->dtype) || array->strides[0] != stk_dtype_size(array->dtype))
         return stki_fail_at(err, STK_E_UNSUPPORTED,
                             (stki_place){path, -1, -1,
-                                         STKI_TEXT("%d axes of %s", array->ndim, stk_dtype_long_name(array->dtype)),
+                                         STKI_TEXT("%d %s of %s", array->ndim, array->ndim == 1 ? "axis" : "axes",
+                                                   stk_dtype_long_name(array->dtype)),
                                          "one axis of integers"},
                             "source.documents: the array is not a stream of tokens");
     if (opts->window_length > 0)

@@ -128,7 +128,7 @@ static stk_status sync_directory(const char *path, stk_error *err)
         return stki_fail_memory(err, (int64_t)strlen(path), "a directory name");
     fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0 || (fsync(fd) && errno != EINVAL)) /* some file systems cannot sync a folder */
-        status = stki_fail_errno(err, errno, path, "cannot sync its directory");
+        status = stki_fail_errno(err, errno, path, "cannot sync the directory");
     if (fd >= 0)
         (void)close(fd);
     stki_free(dir);
@@ -141,11 +141,11 @@ static stk_status open_in_place(stki_output *o, stk_error *err)
 {
     o->fd = open(o->path, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (o->fd < 0)
-        return stki_fail_errno(err, errno, o->path, "cannot open it for writing");
+        return stki_fail_errno(err, errno, o->path, "cannot open for writing");
     if (lseek(o->fd, 0, SEEK_SET) < 0)
         return stki_fail_at(err, STK_E_UNSUPPORTED,
                             (stki_place){o->path, -1, -1, "a file or device that cannot seek", "one that can seek"},
-                            "cannot write to it");
+                            "cannot write");
     return STK_OK;
 }
 
@@ -214,7 +214,7 @@ static stk_status open_held(stki_output *o, int64_t keep, stk_error *err)
 
     o->fd = open(o->temporary, O_RDWR | O_CLOEXEC | (keep < 0 ? O_CREAT | O_TRUNC : 0), 0666);
     if (o->fd < 0 || fstat(o->fd, &st))
-        return stki_fail_errno(err, errno, o->temporary, "cannot %s it", keep < 0 ? "create" : "continue");
+        return stki_fail_errno(err, errno, o->temporary, "cannot %s", keep < 0 ? "create" : "open");
     o->fresh = keep < 0;
     if (keep < 0)
         return STK_OK;
@@ -224,7 +224,7 @@ static stk_status open_held(stki_output *o, int64_t keep, stk_error *err)
                                          STKI_TEXT("at least the %" PRId64 " that were written", keep)},
                             "the unfinished file was truncated by another process: start again");
     if (ftruncate(o->fd, (off_t)keep))
-        return stki_fail_errno(err, errno, o->temporary, "cannot truncate it to %" PRId64 " bytes", keep);
+        return stki_fail_errno(err, errno, o->temporary, "cannot truncate to %" PRId64 " bytes", keep);
     o->flushed = keep;
     return STK_OK;
 }
@@ -427,7 +427,7 @@ stk_status stki_output_clear(stki_output *o, int64_t offset, int64_t count, stk_
     if (o->failed)
         return fail_earlier(o, err);
     if (fstat(o->fd, &st))
-        return stki_fail_errno(err, errno, o->path, "cannot get its size");
+        return stki_fail_errno(err, errno, o->path, "cannot get the size");
     count = st.st_size - offset < count ? st.st_size - offset : count;
     if (count <= 0 || !fallocate(o->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)count))
         return STK_OK;
@@ -464,7 +464,7 @@ static stk_status put_in_place(stki_output *o, stk_error *err)
     stk_status status;
 
     if (rename(o->temporary, o->path))
-        return stki_fail_errno(err, errno, o->path, "cannot rename %s to it", o->temporary);
+        return stki_fail_errno(err, errno, o->path, "cannot rename %s to this name", o->temporary);
     stki_free(o->temporary);
     o->temporary = NULL;
     status = sync_directory(o->path, err);

@@ -62,7 +62,7 @@ static stk_status copy_piece(const struct shared *s, const stki_piece *piece, ch
                               (stki_place){documents->path, piece->document, -1,
                                            STKI_TEXT("%" PRId64 " elements", document.shape[0]),
                                            STKI_TEXT("at least %" PRId64, piece->start + piece->length)},
-                              "the document has become shorter");
+                              "the document is shorter than when the file was opened");
     else if (document.strides[0] == size)
         memcpy(to, (const char *)document.data + piece->start * size, (size_t)(piece->length * size));
     else
@@ -230,12 +230,13 @@ static stk_status check(const stki_reader *documents, const stki_pack_opts *opts
     int64_t back = 0;
 
     if (documents->ndim != 1 || !documents->variable)
-        return stki_fail_at(err, STK_E_CONFIG,
-                            (stki_place){documents->path, -1, -1,
-                                         STKI_TEXT("samples of %s size with %d axes",
-                                                   documents->variable ? "varying" : "equal", documents->ndim),
-                                         "documents: samples of varying size with one axis (see source.documents)"},
-                            "source.pack: the samples are not documents");
+        return stki_fail_at(
+            err, STK_E_CONFIG,
+            (stki_place){documents->path, -1, -1,
+                         STKI_TEXT("samples of %s size with %d %s", documents->variable ? "varying" : "equal",
+                                   documents->ndim, documents->ndim == 1 ? "axis" : "axes"),
+                         "documents: samples of varying size with one axis (see source.documents)"},
+            "source.pack: the samples are not documents");
     stki_copy_strided(s->value, documents->dtype, none, &opts->value, STK_I64, none, false, 0, none);
     stki_copy_strided(&back, STK_I64, none, s->value, documents->dtype, none, false, 0, none);
     if (back != opts->value)

@@ -162,7 +162,8 @@ static stk_status append(stki_writer *w, const void *rows, int64_t count, stk_er
         return stki_fail(err, STK_E_BAD_SHAPE, "the size in bytes does not fit in 63 bits with %" PRId64 " more rows",
                          count);
     if (w->rows_wanted >= 0 && total > w->rows_wanted)
-        return stki_fail(err, STK_E_BAD_SHAPE, "%" PRId64 " rows were appended, but %" PRId64 " were declared", total,
+        return stki_fail(err, STK_E_BAD_SHAPE,
+                         "the number of appended rows is %" PRId64 ", but %" PRId64 " were declared", total,
                          w->rows_wanted);
     if (count == 0)
         return STK_OK;
@@ -189,7 +190,8 @@ static stk_status end(stki_writer *w, stk_error *err)
     if (status != STK_OK)
         return status;
     if (w->rows_wanted >= 0 && w->rows != w->rows_wanted)
-        return stki_fail(err, STK_E_BAD_SHAPE, "%" PRId64 " rows were written, but %" PRId64 " were declared", w->rows,
+        return stki_fail(err, STK_E_BAD_SHAPE,
+                         "the number of appended rows is %" PRId64 ", but %" PRId64 " were declared", w->rows,
                          w->rows_wanted);
     w->writing = false;
     return w->ops->end(w, err);

@@ -290,7 +290,8 @@ static stk_status fail_shape(const struct parser *p, stk_status status, const ch
     stki_npy_printable(shape, sizeof shape, p->lexer.text + p->shape_at, p->shape_bytes);
     return stki_fail_at(p->err, status,
                         (stki_place){p->path, -1, p->prefix->text_offset + p->shape_at,
-                                     STKI_TEXT("%" PRId64 " axes, %s", p->axes, shape), expected},
+                                     STKI_TEXT("%" PRId64 " %s, %s", p->axes, p->axes == 1 ? "axis" : "axes", shape),
+                                     expected},
                         "%s", what);
 }
 

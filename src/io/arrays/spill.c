@@ -84,7 +84,7 @@ stk_status stki_spill_create(const char *beside, stki_spill **out, stk_error *er
         *out = s;
         return STK_OK;
     }
-    status = stki_fail_errno(err, errno, beside, "cannot create a temporary file for its data");
+    status = stki_fail_errno(err, errno, beside, "cannot create a temporary file");
     stki_spill_destroy(s);
     return status;
 }
@@ -95,7 +95,7 @@ static stk_status open_held(stki_spill *s, int64_t keep, stk_error *err)
 
     s->fd = open(s->beside, O_RDWR | O_CLOEXEC | (keep < 0 ? O_CREAT | O_TRUNC : 0), 0666);
     if (s->fd < 0 || fstat(s->fd, &st))
-        return stki_fail_errno(err, errno, s->beside, "cannot %s it", keep < 0 ? "create" : "continue");
+        return stki_fail_errno(err, errno, s->beside, "cannot %s", keep < 0 ? "create" : "open");
     if (keep < 0)
         return STK_OK;
     if (st.st_size < keep)
@@ -104,7 +104,7 @@ static stk_status open_held(stki_spill *s, int64_t keep, stk_error *err)
                                          STKI_TEXT("at least the %" PRId64 " that were written", keep)},
                             "the unfinished file was truncated by another process: start again");
     if (ftruncate(s->fd, (off_t)keep))
-        return stki_fail_errno(err, errno, s->beside, "cannot truncate it to %" PRId64 " bytes", keep);
+        return stki_fail_errno(err, errno, s->beside, "cannot truncate to %" PRId64 " bytes", keep);
     s->flushed = keep;
     return STK_OK;
 }
@@ -130,7 +130,7 @@ static stk_status write_all(stki_spill *s, const char *from, int64_t count, stk_
         ssize_t n = pwrite(s->fd, from, (size_t)count, s->flushed);
 
         if (n < 0 && errno != EINTR)
-            return stki_fail_errno(err, errno, s->beside, "cannot write %" PRId64 " bytes of its data", count);
+            return stki_fail_errno(err, errno, s->beside, "cannot write %" PRId64 " bytes of temporary data", count);
         n = n > 0 ? n : 0;
         from += n;
         count -= n;
@@ -191,7 +191,7 @@ stk_status stki_spill_read(stki_spill *s, int64_t offset, void *to, int64_t coun
             return stki_fail_at(err, STK_E_TRUNCATED, (stki_place){s->beside, -1, -1, NULL, NULL},
                                 "the temporary data was truncated by another process");
         if (n < 0 && errno != EINTR)
-            return stki_fail_errno(err, errno, s->beside, "cannot read its temporary data back");
+            return stki_fail_errno(err, errno, s->beside, "cannot read the temporary data");
         done += n > 0 ? n : 0;
     }
     return status;

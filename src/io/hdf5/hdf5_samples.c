@@ -18,7 +18,8 @@ static stk_status check_axis(const stki_hdf5_dataset *d, const stki_reader_opts 
     if (opts->axis < 0 || opts->axis >= d->ndim)
         return stki_fail_at(err, STK_E_CONFIG,
                             (stki_place){d->path, -1, -1, STKI_TEXT("axis %d", opts->axis),
-                                         STKI_TEXT("0 to %d, because %s has %d axes", d->ndim - 1, d->name, d->ndim)},
+                                         STKI_TEXT("0 to %d, because %s has %d %s", d->ndim - 1, d->name, d->ndim,
+                                                   d->ndim == 1 ? "axis" : "axes")},
                             "source.axis: no such axis");
     if (opts->axis >= d->rank)
         return stki_fail_at(

@@ -194,12 +194,13 @@ stk_status stki_image_bytes_finish(const stki_container *container, int64_t memb
             (stki_place){container->path, -1, -1, "image options (color, decode, …)", "source.images: true"},
             "member %s: image options require source.images", container->members[member].name);
     else if (options.images && (inner->dtype != STK_U8 || inner->ndim != 1))
-        status = stki_fail_at(
-            err, STK_E_UNSUPPORTED,
-            (stki_place){container->path, -1, -1,
-                         STKI_TEXT("samples of %s with %d axes", stk_dtype_long_name(inner->dtype), inner->ndim),
-                         "rows of uint8, which are the bytes of image files"},
-            "member %s: source.images: the samples are not encoded images", container->members[member].name);
+        status = stki_fail_at(err, STK_E_UNSUPPORTED,
+                              (stki_place){container->path, -1, -1,
+                                           STKI_TEXT("samples of %s with %d %s", stk_dtype_long_name(inner->dtype),
+                                                     inner->ndim, inner->ndim == 1 ? "axis" : "axes"),
+                                           "rows of uint8, which are the bytes of image files"},
+                              "member %s: source.images: the samples are not encoded images",
+                              container->members[member].name);
     if (status != STK_OK) {
         stki_reader_destroy(*reader);
         return status;

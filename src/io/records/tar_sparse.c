@@ -117,7 +117,7 @@ static stk_status read_records(struct map *m, const stki_tar_sparse *member, stk
         if (!offset && !stki_tar_record_is(&record, "GNU.sparse.numbytes"))
             continue;
         if (stki_tar_decimal(record.value, record.bytes, &value) != record.bytes || record.bytes == 0)
-            return fail_map(m, "another value", "a number in digits", err);
+            return fail_map(m, "a value that is not a number", "a number in digits", err);
         if (offset != (at < 0))
             return fail_map(m, offset ? "two offsets" : "two numbers of bytes", "pairs", err);
         if (!offset)

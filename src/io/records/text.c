@@ -130,7 +130,8 @@ static stk_status add_member(stki_text_file *text, stk_error *err)
         json_object_set_new(member->details, "key", json_string(column->key));
     if (index->left_out > 0 && !text->lender)
         stki_container_warn(&text->base, "skipped: %" PRId64 " %s", index->left_out,
-                            text->json ? "blank lines" : "empty documents");
+                            text->json ? (index->left_out == 1 ? "blank line" : "blank lines")
+                                       : (index->left_out == 1 ? "empty document" : "empty documents"));
     return STK_OK;
 }
 
