@@ -184,7 +184,11 @@ static void axes_that_are_not_there(void **state)
     (void)state;
     assert_int_equal(stki_array_reader(&array, "test", "array", &(stki_reader_opts){.axis = 4}, &reader, &err),
                      STK_E_CONFIG);
-    assert_non_null(strstr(err.message, "found axis 4, expected 0 to 3"));
+    assert_non_null(strstr(err.message, "found axis 4, expected 0 to 3, because the array has 4 axes"));
+    array.ndim = 1;
+    assert_int_equal(stki_array_reader(&array, "test", "array", &(stki_reader_opts){.axis = 1}, &reader, &err),
+                     STK_E_CONFIG);
+    assert_non_null(strstr(err.message, "found axis 1, expected 0 to 0, because the array has 1 axis"));
     array.ndim = 0;
     assert_int_equal(stki_array_reader(&array, "test", "array", NULL, &reader, &err), STK_E_UNSUPPORTED);
     assert_null(reader);
