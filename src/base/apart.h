@@ -27,7 +27,7 @@ void stki_apart_begin(char **argv, stki_apart_report *report, void *context);
 /* A trial: a child runs `stoker prep JOB --dry-run` until it has computed the plan. */
 typedef struct stki_apart_trial {
     const char *job;                  /* the text of the job; NULL: no trial */
-    void (*wait)(void *context);      /* called a few times per second while the child runs; may be NULL */
+    void (*wait)(void *context);      /* called every 100 ms or more often while the child runs; may be NULL */
     bool (*cancelled)(void *context); /* true: kill the child and fail with STK_E_CANCELLED */
     void *context;
     bool made; /* set by the first stki_apart_need, even if `job` is NULL */

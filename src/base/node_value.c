@@ -320,7 +320,7 @@ const char *stki_format_double(double value, char *buffer)
         before = uselocale(plain);
     for (digits = 15; digits <= 17; digits++) {
         snprintf(buffer, ROOM, "%.*g", digits, value);
-        if (strtod(buffer, NULL) == value) /* may write 0 for -0, which is equal */
+        if (strtod(buffer, NULL) == value)
             break;
     }
     if (plain) {

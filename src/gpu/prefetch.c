@@ -152,7 +152,7 @@ static bool are_both_in_flight(const stki_prefetch_slot *slot)
     return slot->flights[0].in_flight && slot->flights[1].in_flight;
 }
 
-/* Takes the slot that was released first, once one of its two flights has been processed. -1: stopping, or an error. */
+/* Takes the slot that was released first, once at most one of its flights is unfinished. -1: stopping, or an error. */
 static int wait_for_slot(stki_prefetch *prefetch)
 {
     int64_t before = 0;

@@ -94,7 +94,7 @@ typedef struct stki_loader_config {
     void *(*device_buffer)(void *context, const char *field, int slot,
                            int64_t bytes); /* can be set through the C API only */
     void *device_buffer_context;
-    /* For tests: called for every newly opened reader, and may replace it by a wrapper that fails. The wrapper then
+    /* For tests: called for every newly opened reader, and may replace it with a wrapper that fails. The wrapper then
      * owns the original. */
     stk_status (*wrap_reader)(void *context, const char *field, stki_reader **reader, stk_error *err);
     void *wrap_context;

@@ -328,8 +328,8 @@ static int64_t held_bytes(const stki_core *core)
     return bytes;
 }
 
-/* Implements prefetch: auto. A small batch takes less time than waking a thread, so small batches get more slots, but
- * only as many as fit in the caches. */
+/* Implements prefetch: auto. A small batch takes less time than waking a thread, so small batches get more slots, as
+ * many as fit in half of the caches. */
 static int64_t auto_slots(int64_t slot_bytes, int64_t room)
 {
     const int64_t caches = stki_level2_bytes() * stki_cpu_count(), last = stki_cache_bytes();
@@ -411,7 +411,7 @@ static void choose_tiles(stki_core *core)
     if (core->rows_per_tile > core->max_rows && core->max_rows > 0)
         core->rows_per_tile = core->max_rows;
     core->tiles_per_row = 1;
-    if (core->layout.pairs) /* both rows of a pair are made in the same tile */
+    if (core->layout.pairs) /* even, so that both rows of a pair are usually in the same tile */
         core->rows_per_tile += core->rows_per_tile % 2;
     if (core->measures || core->layout.pairs || row < 4 * tile)
         return; /* dividing rows only pays off if a row is many tiles long */

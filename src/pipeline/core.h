@@ -68,7 +68,7 @@ typedef struct stki_worker {
     stki_counter record;
     _Atomic int stage;
     stki_counter since_ns;
-    int64_t read_at; /* the time of the last clock reading, at which the work being timed began */
+    int64_t read_at; /* when the clock was last read: the beginning of the interval being measured */
 } stki_worker;
 
 struct stki_core {

@@ -7,7 +7,7 @@
 
 /* The readers of one field opened so far. */
 typedef struct stki_shards {
-    const stki_field_config *asked; /* as in the first data set, whose `classes` apply to all */
+    const stki_field_config *asked; /* the field in the first data set, whose `classes` apply to all */
     stki_reader **readers;
     int count;
     stki_class_shards classes; /* the shards with named classes */

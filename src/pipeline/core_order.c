@@ -208,7 +208,7 @@ static stk_status use_one(const stki_core *core, material *m, stk_error *err)
     return status;
 }
 
-/* Replaces the boundaries between blocks, which are sample numbers, by numbers of windows. A window belongs to the
+/* Replaces the boundaries between blocks, which are sample numbers, with numbers of windows. A window belongs to the
  * block in which it begins. */
 static void window_units(const stki_windows *windows, stki_units *units)
 {
@@ -268,7 +268,7 @@ static int64_t fixed_windows(int64_t starts, int64_t stride)
     return starts > 0 ? (starts - 1) / stride + 1 : 0;
 }
 
-/* Sets the number of windows in an epoch, in total and per data set; `count` was the number of possible starts. */
+/* Replaces the numbers of possible starts, in total and per data set, with the numbers of windows in an epoch. */
 static stk_status use_starts(stki_core *core, material *m, int64_t stride, stk_error *err)
 {
     const int64_t *groups = m->groups, group_count = m->group_count;
@@ -295,7 +295,7 @@ static stk_status use_starts(stki_core *core, material *m, int64_t stride, stk_e
     return STK_OK;
 }
 
-/* Sets the length of an epoch with windows at random places: as many as fit without overlap. If only a subset of the
+/* Sets the length of an epoch with windows at random places: as many as with fixed offsets. If only a subset of the
  * starts is used, the number is proportionally smaller. */
 static void use_random(stki_core *core, material *m, int64_t stride)
 {

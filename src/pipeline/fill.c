@@ -66,7 +66,7 @@ static int64_t begin(void *context, stki_ring_slot *slot, int number)
 
         n = n < rows.rows - r ? n : rows.rows - r;
         status = stki_order_eval(core->order, batch->epoch, first, n, batch->positions + r, &error);
-        /* only in workers, so that a consumer that helps is not delayed */
+        /* not in a consumer that helps, because that would delay it */
         if (first == rows.first && (number == 0 || number < core->worker_count))
             stki_order_ahead(core->order, batch->epoch, first, n, core->end / core->steps);
         r += n;

@@ -170,7 +170,7 @@ stk_status stk_loader_open_text(const char *text, const char *base_dir, const ch
     return status != STK_OK ? status : stki_loader_open_config(config, out, err);
 }
 
-/* Replaces the list at `out` by a copy. */
+/* Replaces the list at `out` with a copy. */
 static stk_status replace_list(const void *list, int64_t count, int64_t size, void **out, int64_t *out_count,
                                stk_error *err)
 {
@@ -416,7 +416,7 @@ static stk_status wait_for_slot(stk_loader *loader, int64_t deadline, stki_ring_
             (slice >= deadline && !atomic_load_explicit(&loader->cancelled, memory_order_relaxed)))
             return status;
         if (core->worker_count == 0 && stki_now_ns() < slice)
-            return status; /* it returned early, so this thread can do nothing to complete a batch */
+            return status; /* stki_core_work returned early: this thread can do nothing to complete a batch */
     }
 }
 

@@ -76,7 +76,7 @@ static void cut_box(const stki_field_plan *plan, const stki_rectangle *box, bool
         }
 }
 
-/* Whether the samples of a row and of its partner could be made. Each error is set only if its status is not STK_OK. */
+/* The results for the samples of a row and of its partner. Each error is set only if its status is not STK_OK. */
 typedef struct stki_pair {
     stk_status own, partner;
     stk_error own_error, partner_error;

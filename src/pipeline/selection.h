@@ -1,5 +1,5 @@
-/* selection.h: reads the options that determine which samples of a data set are used, and with which weights, as lists
- * for the order. */
+/* selection.h: converts the options that determine which samples of a data set are used, and with which weights, to
+ * lists for the order. */
 #ifndef STKI_SELECTION_H
 #define STKI_SELECTION_H
 

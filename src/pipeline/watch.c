@@ -83,7 +83,7 @@ static bool is_intact(stki_worker *worker, stki_file *file, int64_t *tile_end)
     before = worker->read_at;
     watch->asked++;
     intact = stki_file_intact(file, -1, NULL) == STK_OK;
-    if (intact) /* not set on a change, because another thread might have tested the flag before this call set it */
+    if (intact) /* if not, threads that are past stki_file_known_changed must check the file themselves */
         stki_count_set(&file->asked_ns, before);
     stki_worker_spent(worker, &worker->read_ns);
     watch->spent_ns += worker->read_at - before;

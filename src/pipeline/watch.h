@@ -2,7 +2,7 @@
  * files that the current tile uses and checks each of them at the end of the tile, so that no bytes of a changed file
  * are delivered.
  *
- * A change that has already been detected is a flag, which costs nothing to read. A system call for size, time and
+ * A change that has already been detected has set a flag, which costs nothing to read. A system call for size, time and
  * inode is too expensive if tiles take tens of microseconds and read from many files, so a worker spends at most 1 % of
  * its time on such calls and skips the rest. A change that is missed is found by a later tile that uses the same file.
  * The first thousand calls, and the first 10 ms of calls, are always allowed. */

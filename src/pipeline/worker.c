@@ -119,7 +119,7 @@ void stki_worker_look(const stki_worker *worker, stki_doing *out)
     out->part = -1;
     if (out->stage == STKI_STAGE_READ) {
         out->part = atomic_load_explicit(&parts->running, memory_order_acquire) - 1;
-        /* `since` is from the coarse clock, which may lag */
+        /* `since` may be from the coarse clock, which lags */
         if (out->part >= 0 && stki_counted(&parts->running_since) > since)
             since = stki_counted(&parts->running_since);
     }

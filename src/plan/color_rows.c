@@ -2,7 +2,7 @@
 #include "color_rows.h"
 #include "float_control.h"
 
-/* The pixels of the image, in the orientation of the row. */
+/* The pixels of the window, in the orientation of the row. */
 typedef struct canvas {
     const stki_color_loops *loops;
     const uint8_t *first;       /* address of its first pixel */

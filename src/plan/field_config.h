@@ -32,8 +32,7 @@ typedef struct stki_window {
     int take;                 /* enum stki_take: which samples fields without windows return */
 } stki_window;
 
-/* Returns the distance between possible starts of windows, which is 1 unless offsets are fixed: other windows may start
- * at any sample. */
+/* Returns the distance between possible starts of windows; unless offsets are fixed, they may start at any sample. */
 static inline int64_t stki_window_step(const stki_window *window)
 {
     return window->offsets == STKI_OFFSETS_FIXED ? window->stride : 1;
@@ -55,7 +54,7 @@ enum stki_classes_from {
     STKI_CLASSES_LISTED,
     STKI_CLASSES_FILES /* from files that contain class names */
 };
-/* these are values of `unknown`; any other value is the class number that unknown classes get */
+/* Values of `unknown`; any other value is the class number that unknown classes get. */
 #define STKI_UNKNOWN_ERROR (INT64_MIN + 1)
 #define STKI_UNKNOWN_SKIP INT64_MIN
 typedef struct stki_class_config {
@@ -87,7 +86,7 @@ typedef struct stki_field_config {
     int64_t row_samples; /* number of samples per row, which are window.dilation apart; 0: one sample, and the row has
                             no axis for samples. Set when the data set has been opened */
     stki_class_config classes;
-    /* Whether this field is the segments or positions of an earlier packed field. It then has no files of its own. */
+    /* Whether this field has the segments or positions of an earlier packed field instead of files of its own. */
     bool derived;
     int derived_from;
     enum stki_packed_tensor derived_part;

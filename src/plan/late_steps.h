@@ -14,8 +14,7 @@ enum { STKI_LATE_CHANNELS = 16 };
 typedef struct stki_erase {
     const stki_node *node; /* NULL: no erasing */
     uint64_t draw;
-    bool inside; /* cutout: a box of `height` x `width` pixels inside the row, at a uniformly drawn position
-                  */
+    bool inside; /* cutout: a box of `height` x `width` inside the row, at a uniformly drawn position */
     int64_t height, width;
     double p, scale[2], ratio[2];
     bool random;     /* fill with normal random numbers instead of a value */

@@ -13,8 +13,7 @@
 
 enum { LINE = 64, SHORTEST = 8 * LINE };
 
-/* The pixels [first, end) of an axis of the row, those that show the image. Empty if the window lies outside the
- * image. */
+/* The pixels [first, end) along an axis of the row that show the image; empty if the window lies outside it. */
 typedef struct span {
     int64_t first, end;
 } span;
@@ -53,7 +52,7 @@ typedef struct padded {
     const stki_field_plan *plan;
     const stki_convert *convert;
     span y, x;
-    int64_t pixel, line; /* bytes from one pixel of the image to the next in the row, and from line to line */
+    int64_t pixel, line; /* bytes in the image to the pixel and the line that come next in the row */
     const uint8_t *image;
     uint8_t *row;
     uint8_t *fill, *copy; /* a line of fill pixels; the columns of mixed cache lines */

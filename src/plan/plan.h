@@ -113,7 +113,7 @@ typedef struct stki_field_plan {
 
 /* Checks a field's layouts and transforms without the data. */
 stk_status stki_plan_check(const stki_field_config *config, stk_error *err);
-/* Determines everything about rows that does not require the other fields. The config and the field must outlive the
+/* Determines everything about rows that does not depend on other fields. The config and the field must outlive the
  * plan. */
 stk_status stki_plan_resolve(const stki_field_config *config, const stki_field *field, stki_field_plan *plan,
                              stk_error *err);

@@ -169,7 +169,7 @@ static stk_status resolve_colors(stki_field_plan *plan, stk_error *err)
     return STK_OK;
 }
 
-/* The same for rows with their own shapes, which may have any shape. */
+/* Resolves the geometry of rows with their own shapes, which need not be equal. */
 static stk_status resolve_own_geometry(stki_field_plan *plan, stk_error *err)
 {
     plan->image.resample = true;

@@ -42,8 +42,8 @@ typedef struct stki_row_tensor {
     int64_t unit_bytes; /* in a slot; the form on a device may differ (stki_plan_split) */
     int64_t row_bytes;  /* bytes of the largest row */
     int64_t offset;     /* offset in a slot; set by the slot's layout */
-    bool late;          /* stored after all tensors that are not; also in host memory if the batch is on a device */
-    bool viewed;        /* views narrow its second axis */
+    bool late;   /* stored after the tensors that are not late; also in host memory if the batch is on a device */
+    bool viewed; /* views narrow its second axis */
 } stki_row_tensor;
 
 /* A row without its padding. */

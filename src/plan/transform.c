@@ -352,7 +352,7 @@ static stk_status quantize_by_file(state *s, const stki_node *node, const stki_n
     return status;
 }
 
-/* `quantize: {calibrate: mse}` is for preparation jobs, which replace it by scale and zero point before rows are
+/* `quantize: {calibrate: mse}` is for preparation jobs, which replace it with scale and zero point before rows are
  * made. */
 static stk_status quantize_later(state *s, const stki_node *node, stk_error *err)
 {

@@ -31,8 +31,8 @@ bool stki_same_bits(stk_dtype dst, stk_dtype src);
 /* Both dtypes must be valid. */
 void stki_cast_init(stki_cast *cast, stk_dtype dst, stk_dtype src, bool src_swapped);
 
-/* Steps are in bytes, of any sign; a source step may be 0. The rows may be in the same memory (with equal address and
- * step), but must not overlap otherwise. */
+/* Steps are in bytes, of any sign; a source step may be 0. The rows may overlap only if both address
+ * and step are equal. */
 static inline void stki_cast_row(const stki_cast *cast, void *dst, int64_t dst_step, const void *src, int64_t src_step,
                                  int64_t count)
 {

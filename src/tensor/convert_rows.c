@@ -73,7 +73,7 @@ static void one_piece(const stki_convert *convert, uint8_t *dst, const uint8_t *
     }
 }
 
-/* Converts a row longer than a piece in parts that end at line boundaries of plane 0. */
+/* Converts a long row in parts that end at line boundaries of plane 0. */
 static void long_row(const stki_convert *convert, int64_t n, int64_t piece, uint8_t *dst, const uint8_t *src)
 {
     for (int64_t first = 0, count; first < n; first += count) {

@@ -10,7 +10,7 @@ typedef struct stki_elementwise {
     enum stki_isa isa;
     enum stki_loop loop;
     enum stki_stores stores; /* auto: non-temporal if the output is larger than the caches and not also an input */
-    stk_dtype common;        /* operands are first converted to this dtype, and rounded if it is f16 or bf16 */
+    stk_dtype common;        /* operands are first converted to this dtype, even if `compute` is wider */
     stk_dtype compute;       /* input of the loops: common, or f32 for f16 and bf16 */
     stk_dtype writes;        /* output of the loops: compute, or bool */
     stk_dtype result;        /* the result is rounded to it before the cast to the output's dtype: common, or bool */

@@ -31,7 +31,7 @@ typedef struct stki_strided {
     int64_t strides[STKI_OPERANDS][STK_MAX_DIMS]; /* bytes */
 } stki_strided;
 
-/* Strides are in bytes, with one array per operand; all operands have this shape. */
+/* `strides` has one array of byte strides per operand; all operands have the same `shape`. */
 void stki_strided_plan(stki_strided *plan, int operands, const int64_t *const *strides, int ndim, const int64_t *shape,
                        enum stki_axis_order order);
 

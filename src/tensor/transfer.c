@@ -58,7 +58,7 @@ static stk_status wait_for(stk_stream *stream, stk_error *err)
 static void note_use(const stk_tensor *tensor, stk_stream *stream)
 {
     if (stream)
-        (void)stk_tensor_record_stream(tensor, stream, NULL); /* fails on another device, where it is not needed */
+        (void)stk_tensor_record_stream(tensor, stream, NULL); /* fails, but is not needed, on another device */
 }
 
 /* Copies between tensors of the same layout, at least one of which is on `mover`. */
