@@ -174,7 +174,8 @@ STK_API stk_status stk_tensor_slice(const stk_tensor *tensor, int dim, int64_t s
                                     stk_tensor *out, stk_error *err);
 /* The elements at one index of an axis, which is removed. */
 STK_API stk_status stk_tensor_select(const stk_tensor *tensor, int dim, int64_t index, stk_tensor *out, stk_error *err);
-/* `length` indices of an axis from `start` on. The range is not clamped: STK_E_BAD_INDEX if it exceeds the axis. */
+/* The `length` indices of an axis that begin at `start`. The range is not clamped: STK_E_BAD_INDEX if it exceeds the
+ * axis. */
 STK_API stk_status stk_tensor_narrow(const stk_tensor *tensor, int dim, int64_t start, int64_t length, stk_tensor *out,
                                      stk_error *err);
 /* Reverses an axis by negating its stride. */
