@@ -690,7 +690,7 @@ static void restart_now_and_then(void *context)
     toy *t = context;
     uint64_t random = 11;
 
-    for (int i = 0; i < 300; i++) {
+    for (int i = 0; i < 80; i++) {
         stki_sleep_ns(stkt_random_in(&random, 1, 200000));
         stki_ring_restart(t->ring, stkt_random_in(&random, 0, 100000));
     }
