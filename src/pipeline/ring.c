@@ -406,11 +406,12 @@ static bool find_work(stki_ring *ring, int worker, stki_ring_slot **slot, bool *
 static stki_ring_slot *take_run(stki_ring *ring, int worker)
 {
     const int64_t ns = stki_counted(&ring->tile_ns);
+    const int share = ring->slot_count / (2 * (ring->working + 1)); /* half of the slots, divided by the threads */
     stki_ring_slot *first = NULL, **end = &first;
 
     if (!ring->consumer_helps || !ring->consumer_works || ns == 0 || ns > RUN_TILE_NS)
         return NULL;
-    for (int i = 1; i < ring->slot_count / 4 && i < RUN && (*end = take_free(ring, worker)) != NULL; i++)
+    for (int i = 1; i < RUN && i < share && (*end = take_free(ring, worker)) != NULL; i++)
         end = &(*end)->next;
     *end = NULL;
     return first;
