@@ -131,13 +131,11 @@ static stk_status empty_subset(const stki_loader_config *config, const char *dat
     return stki_fail(
         err, STK_E_EMPTY,
         "%s%s%s%s.split: the subset is empty: part: %s with method: %s and fraction: %g, the share of val, "
-        "selects none of %lld sample%s%s",
+        "selects none of %lld %ssample%s%s",
         of, name, behind, config->section, split->part == STKI_SPLIT_VAL ? "val" : "train",
         stki_split_methods[split->method], split->fraction, (long long)(listed > 0 ? listed : count),
-        (listed > 0 ? listed : count) == 1 ? "" : "s",
-        listed <= 0          ? ""
-        : config->leaves_out ? " that were not excluded"
-                             : " in indices");
+        listed > 0 && config->leaves_out ? "remaining " : "", (listed > 0 ? listed : count) == 1 ? "" : "s",
+        listed > 0 && !config->leaves_out ? " in indices" : "");
 }
 
 /* Selects the subset of one data set: its list, and its part of a split. */

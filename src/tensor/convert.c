@@ -82,8 +82,7 @@ static stk_status check_axes(const stki_convert_desc *desc, int64_t *out_numel, 
     int64_t numel = 1, reach, src_reach = 0, dst_reach = 0;
 
     if (desc->ndim < 0 || desc->ndim > STK_MAX_DIMS)
-        return stki_fail(err, STK_E_UNSUPPORTED, "convert: found %d axes, expected at most %d", desc->ndim,
-                         STK_MAX_DIMS);
+        return stki_fail(err, STK_E_UNSUPPORTED, "convert: found %d axes, expected 0 to %d", desc->ndim, STK_MAX_DIMS);
     for (int k = 0; k < desc->ndim; k++) {
         int64_t n = desc->shape[k], ss = desc->src_strides[k], ds = desc->dst_strides[k];
         if (n < 0)

@@ -15,8 +15,8 @@ static stk_status complete_shape(int ndim, const int64_t *wanted, int64_t count,
     bool empty = false, fits = true;
 
     if (ndim < 0 || ndim > STK_MAX_DIMS)
-        return stki_fail(err, ndim < 0 ? STK_E_BAD_SHAPE : STK_E_UNSUPPORTED,
-                         "view: found %d axes, expected at most %d", ndim, STK_MAX_DIMS);
+        return stki_fail(err, ndim < 0 ? STK_E_BAD_SHAPE : STK_E_UNSUPPORTED, "view: found %d axes, expected 0 to %d",
+                         ndim, STK_MAX_DIMS);
     for (int i = 0; i < ndim; i++) {
         shape[i] = wanted[i];
         if (wanted[i] < -1 || (wanted[i] == -1 && open >= 0))
