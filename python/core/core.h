@@ -62,6 +62,8 @@ typedef struct core_loader {
     bool restart;                             /* a `for` loop starts a new epoch even if the last one is unfinished */
     bool is_unfinished;                       /* the last batch was not the last of its epoch; false after a seek */
     int64_t epoch;                            /* epoch of the last batch */
+    int64_t epochs_ended;                     /* how many last batches of epochs have been taken */
+    int64_t iterators;                        /* how many iterators were created; only the newest one is valid */
     bool copy, closed, has_warned, on_device; /* on_device: also true for the host device */
     bool is_alone;      /* opened without ranks; the first call of next checks whether there are ranks now */
     int64_t generation; /* number of forks when it was created */

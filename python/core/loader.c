@@ -235,6 +235,15 @@ static PyObject *cancel(PyObject *object, PyObject *unused)
 
 /* ---- next ---- */
 
+/* An iterator, which delivers the rest of an epoch. */
+typedef struct core_epoch {
+    PyObject ob_base;
+    core_loader *loader;
+    int64_t number;       /* among the loader's iterators */
+    int64_t epochs_ended; /* of the loader, at the first batch */
+    bool ended, any;
+} core_epoch;
+
 /* Returns whether the caller holds all slots, so that no batch can be produced. */
 static bool all_held(const core_loader *self, int64_t *slots)
 {
@@ -346,24 +355,49 @@ static stk_status wait_for_batch(core_loader *self, stk_stream *stream, int64_t 
     }
 }
 
+/* STK_OK: the iterator may take a batch. STK_END: its epoch has ended, perhaps in another thread or by a call of
+ * loader.next(). Otherwise, an exception is set. */
+static stk_status check_epoch(const core_loader *self, core_epoch *epoch)
+{
+    if (epoch->number != self->iterators) {
+        core_refuse(STK_E_BUSY,
+                    "this iterator is invalid, because a newer one of the same loader was created: iterators share the "
+                    "loader's position, so a nested loop needs its own loader, stoker.Loader(**loader.config())");
+        return STK_E_BUSY;
+    }
+    if (!epoch->any)
+        epoch->epochs_ended = self->epochs_ended;
+    return epoch->epochs_ended == self->epochs_ended ? STK_OK : STK_END;
+}
+
 /* *stream: the stream in which the batch will be used, retained; NULL: none. */
-static stk_status take_in_turn(core_loader *self, int64_t limit, core_batch *batch, stk_stream **stream)
+static stk_status take_in_turn(core_loader *self, core_epoch *epoch, int64_t limit, core_batch *batch,
+                               stk_stream **stream)
 {
     stk_stream *streams[CORE_MOST_STREAMS] = {NULL};
     stk_batch *taken;
     stk_status status;
 
+    if (epoch && (status = check_epoch(self, epoch)) != STK_OK)
+        return status;
     if (self->place == CORE_CUDA && core_current_streams(self, streams) < 0)
         return STK_E_DEVICE;
     stki_stream_retain(*stream = streams[0]);
     status = wait_for_batch(self, streams[0], limit, &taken);
-    if (status == STK_OK)
-        core_batch_set(batch, taken);
-    return status;
+    if (status != STK_OK)
+        return status;
+    core_batch_set(batch, taken);
+    self->epoch = batch->epoch;
+    self->is_unfinished = !batch->last_of_epoch;
+    self->epochs_ended += batch->last_of_epoch;
+    if (epoch)
+        epoch->any = true;
+    return STK_OK;
 }
 
-/* Returns the next batch. NULL without an exception: the end. */
-static core_batch *take(core_loader *self, int64_t limit)
+/* Returns the next batch, for an iterator or (epoch NULL) a call of loader.next(). NULL without an exception: the
+ * end. */
+static core_batch *take(core_loader *self, core_epoch *epoch, int64_t limit)
 {
     const bool forked =
         stki_fork_generation() != self->generation; /* another thread of the parent may have held the lock */
@@ -377,13 +411,9 @@ static core_batch *take(core_loader *self, int64_t limit)
     if (!self->loader || self->closed || !(batch = core_batch_new(self)))
         return core_loader_get((PyObject *)self), NULL;
     if (forked || core_loader_enter(self)) {
-        status = take_in_turn(self, limit, batch, &stream);
+        status = take_in_turn(self, epoch, limit, batch, &stream);
         if (!forked)
             core_loader_leave(self);
-    }
-    if (status == STK_OK) {
-        self->epoch = batch->epoch;
-        self->is_unfinished = !batch->last_of_epoch;
     }
     taken = status == STK_OK && (!self->copy || core_batch_detach(batch, stream));
     stki_stream_release(stream);
@@ -420,19 +450,13 @@ static PyObject *next(PyObject *object, PyObject *args, PyObject *kwargs)
         Py_DECREF(checked);
         self->is_alone = false;
     }
-    batch = take(self, limit);
+    batch = take(self, NULL, limit);
     if (!batch && !PyErr_Occurred())
         Py_RETURN_NONE;
     return (PyObject *)batch;
 }
 
 /* ---- an epoch ---- */
-
-typedef struct core_epoch {
-    PyObject ob_base;
-    core_loader *loader;
-    bool ended, any;
-} core_epoch;
 
 /* Moves to a saved position, or to a step of an epoch. */
 static PyObject *move(PyObject *object, const char *text, Py_ssize_t bytes, int64_t epoch, int64_t step)
@@ -459,7 +483,7 @@ static PyObject *move(PyObject *object, const char *text, Py_ssize_t bytes, int6
 
 static PyObject *iterate(PyObject *object)
 {
-    const core_loader *loader = (core_loader *)object;
+    core_loader *loader = (core_loader *)object;
     core_epoch *self;
 
     if (!core_loader_get(object))
@@ -474,6 +498,7 @@ static PyObject *iterate(PyObject *object)
     if (!(self = (core_epoch *)PyType_GenericAlloc(core_epoch_type, 0)))
         return NULL;
     self->loader = (core_loader *)Py_NewRef(object);
+    self->number = ++loader->iterators;
     return (PyObject *)self;
 }
 
@@ -494,7 +519,7 @@ static PyObject *epoch_next(PyObject *object)
     core_batch *batch;
     stk_error err = {.status = STK_END, .record = -1, .offset = -1};
 
-    if (self->ended || !(batch = take(self->loader, self->loader->timeout_ns))) {
+    if (self->ended || !(batch = take(self->loader, self, self->loader->timeout_ns))) {
         if (self->ended || PyErr_Occurred())
             return NULL;
         self->ended = true;
@@ -506,7 +531,6 @@ static PyObject *epoch_next(PyObject *object)
             "or go back with loader.seek(epoch)");
         return core_raise(&err);
     }
-    self->any = true;
     self->ended = batch->last_of_epoch;
     return (PyObject *)batch;
 }

@@ -113,8 +113,8 @@ class Loader(_core.Loader):
     base_dir: the folder to which relative paths in a config given as a string or dict refer; None: the working directory.
     options: options of the section `loader`, which override the config: batch_size=256, shuffle=True, num_workers=8.
 
-    `for batch in loader` runs to the end of the epoch. After a `break`, the next loop continues at the same position. `len(loader)`
-    is the number of batches per epoch. Without `num_epochs`, the number of epochs is unlimited.
+    `for batch in loader` runs to the end of the epoch. After a `break`, the next loop continues at the same position. Only the newest
+    iterator of a loader is valid. `len(loader)` is the number of batches per epoch. Without `num_epochs`, the number of epochs is unlimited.
 
     Threads: several threads may call next; calls are serialized. A forked child cannot use the loader.
 

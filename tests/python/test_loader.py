@@ -83,6 +83,38 @@ class Epochs(Case):
                 seen += batch.indices.tolist()
             self.assertEqual(sorted(seen), list(range(len(LABELS))))
 
+    def test_only_the_newest_iterator_is_valid(self):
+        for restart, first in ((False, (0, 1)), (True, (1, 0))):
+            with self.subTest(restart=restart), open_digits(restart=restart) as loader:
+                outer = iter(loader)
+                self.assertEqual(next(outer).step, 0)
+                inner = [(batch.epoch, batch.step) for batch in loader]
+                self.assertEqual((inner[0], inner[-1]), (first, (first[0], STEPS - 1)))
+                for _ in range(2):
+                    self.fails(RuntimeError, "busy", next, outer)
+                self.assertEqual(loader.epoch, first[0] + 1)
+                whole = iter(loader)
+                self.assertEqual(sum(1 for _ in whole), STEPS)
+                iter(loader)
+                self.assertRaises(StopIteration, next, whole)
+
+    def test_next_can_end_the_epoch_of_an_iterator(self):
+        with open_digits(batch_size=900) as loader:
+            for epoch in range(3):
+                unused = iter(loader)
+                self.assertEqual([(batch.epoch, loader.next().step) for batch in loader], [(epoch, 1)])
+                self.fails(RuntimeError, "busy", next, unused)
+
+    def test_threads_share_an_iterator(self):
+        with open_digits(copy=True) as loader:
+            for epoch in range(3):
+                shared, seen = iter(loader), []
+                threads = [threading.Thread(target=lambda: seen.extend((batch.epoch, batch.step) for batch in shared)) for _ in range(4)]
+                for thread in threads:
+                    thread.start()
+                for thread in threads:
+                    thread.join()
+                self.assertEqual(sorted(seen), [(epoch, step) for step in range(STEPS)])
 
     def test_a_restarted_loop_begins_an_epoch(self):
         with open_digits(restart=True) as loader:
