@@ -270,19 +270,25 @@ struct spot {
     int line, column;
 };
 
-static stk_status fail_in(stk_error *err, stk_status status, struct spot spot, const stki_node *node, const char *what)
+/* found, expected: NULL if unknown. An assignment to the node itself is omitted, because the message names the node. */
+static stk_status fail_in(stk_error *err, stk_status status, struct spot spot, const stki_node *node, const char *what,
+                          const char *found, const char *expected)
 {
-    char path[256], where[24] = "", file[200];
+    char path[256], where[24] = "", file[200] = "";
+    const bool has_line = spot.line > 0; /* otherwise, spot.file is an assignment */
+    size_t length;
 
     if (!err)
         return status;
     stki_node_path(node, path, sizeof path);
-    if (spot.line > 0)
+    length = strlen(path);
+    if (has_line)
         snprintf(where, sizeof where, ":%d", spot.line);
-    stki_fail(err, status, "%s%s: %s%s%s", stki_text_end(file, sizeof file, spot.file), where, path,
-              path[0] ? ": " : "", what);
-    stki_error_facts(
-        err, (stki_place){spot.file, spot.line > 0 ? spot.line : -1, spot.line > 0 ? spot.column : -1, NULL, NULL});
+    if (has_line || length == 0 || strncmp(spot.file, path, length) != 0 || spot.file[length] != '=')
+        stki_text_end(file, sizeof file, spot.file);
+    stki_fail(err, status, "%s%s%s%s%s%s", file, where, file[0] ? ": " : "", path, path[0] ? ": " : "", what);
+    stki_error_facts(err, (stki_place){has_line ? spot.file : NULL, has_line ? spot.line : -1,
+                                       has_line ? spot.column : -1, found, expected});
     return status;
 }
 
@@ -305,7 +311,8 @@ stk_status stki_fail_location(stk_error *err, stk_status status, const stki_loca
     char what[512];
 
     FORMAT_ARGS(what, format);
-    return fail_in(err, status, (struct spot){location->file, location->line, location->column}, &stand_in, what);
+    return fail_in(err, status, (struct spot){location->file, location->line, location->column}, &stand_in, what, NULL,
+                   NULL);
 }
 
 stk_status stki_fail_node(stk_error *err, const stki_node *node, const char *format, ...)
@@ -313,7 +320,7 @@ stk_status stki_fail_node(stk_error *err, const stki_node *node, const char *for
     char what[512];
 
     FORMAT_ARGS(what, format);
-    return fail_in(err, STK_E_CONFIG, spot_of(node), node, what);
+    return fail_in(err, STK_E_CONFIG, spot_of(node), node, what, NULL, NULL);
 }
 
 stk_status stki_fail_key(stk_error *err, const stki_node *node, const char *format, ...)
@@ -321,7 +328,8 @@ stk_status stki_fail_key(stk_error *err, const stki_node *node, const char *form
     char what[512];
 
     FORMAT_ARGS(what, format);
-    return fail_in(err, STK_E_CONFIG, (struct spot){node->file, node->key_line, node->key_column}, node, what);
+    return fail_in(err, STK_E_CONFIG, (struct spot){node->file, node->key_line, node->key_column}, node, what, NULL,
+                   NULL);
 }
 
 /* Writes "[a, b, ...]", truncated to the buffer; nested lists and maps become "[...]" and "{...}". */
@@ -373,10 +381,7 @@ stk_status stki_fail_value(stk_error *err, const stki_node *node, const char *ex
     }
     FORMAT_ARGS(expected, expected_format);
     snprintf(what, sizeof what, "found %s, expected %s", found, expected);
-    fail_in(err, STK_E_CONFIG, spot_of(node), node, what);
-    if (err)
-        stki_error_facts(err, (stki_place){node->file, err->record, err->offset, found, expected});
-    return STK_E_CONFIG;
+    return fail_in(err, STK_E_CONFIG, spot_of(node), node, what, found, expected);
 }
 
 bool stki_node_equal(const stki_node *a, const stki_node *b)

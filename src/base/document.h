@@ -37,7 +37,7 @@ enum stki_node_kind { STKI_NODE_SCALAR, STKI_NODE_LIST, STKI_NODE_MAP };
 
 typedef struct stki_node {
     enum stki_node_kind kind;
-    const char *file;   /* a path, "text" or "--set a.b=c"; owned by the document */
+    const char *file;   /* a path, "text" or the assignment "a.b=c"; owned by the document */
     int line, column;   /* from 1; 0: the source has no lines (an assignment) */
     bool quoted;        /* scalars: written in quotes, so always text */
     const char *text;   /* scalars: the text; "" for an empty one (nothing, ~ or null) */

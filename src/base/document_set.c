@@ -1,5 +1,5 @@
-/* document_set.c: `--set a.b=c`, and `a.b?=c`, which keeps an existing a.b. The new branch is built first and attached
- * to the tree as the last step, so that a failure leaves the document unchanged. */
+/* document_set.c: assignments `a.b=c`, and `a.b?=c`, which keeps an existing a.b. The new branch is built first and
+ * attached to the tree as the last step, so that a failure leaves the document unchanged. */
 #include "allocate.h"
 #include "document_build.h"
 #include "error.h"
@@ -176,9 +176,9 @@ stk_status stki_document_set(stki_document *document, const char *assignment, st
     char origin[128];
     bool keep;
 
-    snprintf(origin, sizeof origin, "--set %.80s%s", assignment, strlen(assignment) > 80 ? "..." : "");
+    snprintf(origin, sizeof origin, "%.80s%s", assignment, strlen(assignment) > 80 ? "..." : "");
     if (!equals)
-        return stki_fail(err, STK_E_CONFIG, "%s: found no =, expected KEY=VALUE", origin);
+        return stki_fail(err, STK_E_CONFIG, "\"%s\": found no =, expected KEY=VALUE", origin);
     if (!document->assigned) /* assignments override everything before them */
         document->root->layer = document->layer = document->root->layer + 1;
     document->assigned = true;

@@ -89,8 +89,7 @@ static void items_of_lists(void **state)
     assert_set(document, "t.3=appended");
     assert_set(document, "t.4.deep=5");
     assert_set(document, "fresh.0=first");
-    assert_set_fails(document, "fresh.2=x", STK_E_CONFIG,
-                     "--set fresh.2=x: found 2, expected 0 to 1: fresh has 1 item");
+    assert_set_fails(document, "fresh.2=x", STK_E_CONFIG, "fresh.2=x: found 2, expected 0 to 1: fresh has 1 item");
     assert_set(document, "fresh.1=second");
     assert_set(document, "nothing.0.a=1");
     assert_set(document, "map.1=no list, since it does not begin with 0");
@@ -99,16 +98,15 @@ static void items_of_lists(void **state)
                              "map:\n  1: \"no list, since it does not begin with 0\"\n");
     assert_int_equal(node_at(document, "t")->count, 5);
     assert_null(node_at(document, "t.4")->key);
-    assert_set_fails(document, "t.7=x", STK_E_CONFIG, "--set t.7=x: found 7, expected 0 to 5: t has 5 items");
-    assert_set_fails(
-        document, "t.2.99999999999999999999.a=x", STK_E_CONFIG,
-        "--set t.2.99999999999999999999.a=x: found 99999999999999999999, expected 0 to 2: t.2 has 2 items");
-    assert_set_fails(document, "t.-1=x", STK_E_CONFIG, "--set t.-1=x: found -1, expected 0 to 5: t has 5 items");
-    assert_set_fails(document, "t.a1=x", STK_E_CONFIG, "--set t.a1=x: found a1, expected 0 to 5: t has 5 items");
-    assert_set_fails(document, "t.:=x", STK_E_CONFIG, "--set t.:=x: found :, expected 0 to 5: t has 5 items");
-    assert_set_fails(document, "t.1x=x", STK_E_CONFIG, "--set t.1x=x: found 1x, expected 0 to 5: t has 5 items");
-    assert_set_fails(document, "t.x=x", STK_E_CONFIG, "--set t.x=x: found x, expected 0 to 5: t has 5 items");
-    assert_set_fails(document, "t.0.x=x", STK_E_CONFIG, "--set t.0.x=x: t.0 is b, which has no x");
+    assert_set_fails(document, "t.7=x", STK_E_CONFIG, "t.7=x: found 7, expected 0 to 5: t has 5 items");
+    assert_set_fails(document, "t.2.99999999999999999999.a=x", STK_E_CONFIG,
+                     "t.2.99999999999999999999.a=x: found 99999999999999999999, expected 0 to 2: t.2 has 2 items");
+    assert_set_fails(document, "t.-1=x", STK_E_CONFIG, "t.-1=x: found -1, expected 0 to 5: t has 5 items");
+    assert_set_fails(document, "t.a1=x", STK_E_CONFIG, "t.a1=x: found a1, expected 0 to 5: t has 5 items");
+    assert_set_fails(document, "t.:=x", STK_E_CONFIG, "t.:=x: found :, expected 0 to 5: t has 5 items");
+    assert_set_fails(document, "t.1x=x", STK_E_CONFIG, "t.1x=x: found 1x, expected 0 to 5: t has 5 items");
+    assert_set_fails(document, "t.x=x", STK_E_CONFIG, "t.x=x: found x, expected 0 to 5: t has 5 items");
+    assert_set_fails(document, "t.0.x=x", STK_E_CONFIG, "t.0.x=x: t.0 is b, which has no x");
     stki_document_destroy(document);
 }
 
@@ -122,12 +120,12 @@ static void where_a_value_came_from(void **state)
     (void)state;
     assert_set(document, "a.b={d: x}");
     node = node_at(document, "a.b.d");
-    assert_string_equal(node->file, "--set a.b={d: x}");
+    assert_string_equal(node->file, "a.b={d: x}");
     assert_int_equal(node->line, 0);
     assert_ptr_equal(node->parent, node_at(document, "a.b"));
     assert_ptr_equal(node_at(document, "a.b")->parent, node_at(document, "a"));
     assert_int_equal(stki_node_int(node, &value, &err), STK_E_CONFIG);
-    assert_string_equal(err.message, "--set a.b={d: x}: a.b.d: found x, expected a decimal integer");
+    assert_string_equal(err.message, "a.b={d: x}: a.b.d: found x, expected a decimal integer");
     assert_int_equal(err.record, -1);
     assert_int_equal(err.offset, -1);
     assert_int_equal(stki_document_set_value(document, "a.c", "[1, two]", "field image", &err), STK_OK);
@@ -151,14 +149,13 @@ static void the_value_is_the_language_of_the_files(void **state)
     assert_string_equal(node_at(document, "d")->text, "x");
     assert_true(stki_node_is_null(node_at(document, "e")));
     unsetenv("STKT_X");
-    assert_set_fails(document, "a=${STKT_X}", STK_E_CONFIG,
-                     "--set a=${STKT_X}: the environment variable STKT_X is not set");
-    assert_set_fails(document, "a={x: 1, x: 2}", STK_E_CONFIG, "--set a={x: 1, x: 2}: x: duplicate key");
+    assert_set_fails(document, "a=${STKT_X}", STK_E_CONFIG, "a=${STKT_X}: the environment variable STKT_X is not set");
+    assert_set_fails(document, "a={x: 1, x: 2}", STK_E_CONFIG, "a={x: 1, x: 2}: x: duplicate key");
     assert_set_fails(document, "a=[1", STK_E_CONFIG,
-                     "--set a=[1: not YAML: did not find expected ',' or ']', while parsing a flow sequence");
+                     "a=[1: not YAML: did not find expected ',' or ']', while parsing a flow sequence");
     assert_set_fails(document, "a=!!int 3", STK_E_CONFIG,
-                     "--set a=!!int 3: found the tag tag:yaml.org,2002:int, but tags are not allowed");
-    assert_set_fails(document, "a=\xff", STK_E_CONFIG, "--set a=?: not text: byte 0xff is not valid UTF-8");
+                     "a=!!int 3: found the tag tag:yaml.org,2002:int, but tags are not allowed");
+    assert_set_fails(document, "a=\xff", STK_E_CONFIG, "a=?: not text: byte 0xff is not valid UTF-8");
     stki_document_destroy(document);
 }
 
@@ -170,21 +167,21 @@ static void wrong_assignments(void **state)
 
     (void)state;
     assert_set_fails(document, "loader.batch_size", STK_E_CONFIG,
-                     "--set loader.batch_size: found no =, expected KEY=VALUE");
-    assert_set_fails(document, "", STK_E_CONFIG, "--set : found no =, expected KEY=VALUE");
-    assert_set_fails(document, "=1", STK_E_CONFIG, "--set =1: found an empty key, expected");
-    assert_set_fails(document, "a..b=1", STK_E_CONFIG, "--set a..b=1: found an empty key, expected");
-    assert_set_fails(document, "a.=1", STK_E_CONFIG, "--set a.=1: found an empty key, expected");
-    assert_set_fails(document, "a.b=1", STK_E_CONFIG, "--set a.b=1: a is 1…b");
-    assert_set_fails(document, "a\x1b.b=1", STK_E_CONFIG, "--set a?.b=1: …key: …U+001B");
-    assert_set_fails(document, "a\xff=1", STK_E_CONFIG, "--set a?=1: …key: …0xff…UTF-8");
-    assert_set_fails(document, "include=x.yaml", STK_E_CONFIG, "--set include=x.yaml: include");
-    assert_set_fails(document, "include.0=x", STK_E_CONFIG, "--set include.0=x: include");
+                     "\"loader.batch_size\": found no =, expected KEY=VALUE");
+    assert_set_fails(document, "", STK_E_CONFIG, "\"\": found no =, expected KEY=VALUE");
+    assert_set_fails(document, "=1", STK_E_CONFIG, "=1: found an empty key, expected");
+    assert_set_fails(document, "a..b=1", STK_E_CONFIG, "a..b=1: found an empty key, expected");
+    assert_set_fails(document, "a.=1", STK_E_CONFIG, "a.=1: found an empty key, expected");
+    assert_set_fails(document, "a.b=1", STK_E_CONFIG, "a.b=1: a is 1…b");
+    assert_set_fails(document, "a\x1b.b=1", STK_E_CONFIG, "a?.b=1: …key: …U+001B");
+    assert_set_fails(document, "a\xff=1", STK_E_CONFIG, "a?=1: …key: …0xff…UTF-8");
+    assert_set_fails(document, "include=x.yaml", STK_E_CONFIG, "include=x.yaml: include");
+    assert_set_fails(document, "include.0=x", STK_E_CONFIG, "include.0=x: include");
     for (i = 1; i < 64; i++)
         strcat(deep, ".d");
     strcat(deep, "=1");
     assert_set(document, deep + strlen("a0.")); /* 63 keys below the root are allowed */
-    snprintf(message, sizeof message, "--set %.80s...: …64 levels deep", deep);
+    snprintf(message, sizeof message, "%.80s...: …64 levels deep", deep);
     assert_set_fails(document, deep, STK_E_LIMIT, message);
     stki_document_destroy(document);
 }

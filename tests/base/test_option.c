@@ -129,7 +129,7 @@ static void wrong_keys(void **state)
     assert_read_fails("loader: {workers: 2}\n", NULL,
                       "t.yaml:1: loader.workers: unknown key, did you mean num_workers?");
     assert_read_fails("loader: {}\n", "loader.Batch_Size=3",
-                      "--set loader.Batch_Size=3: loader.Batch_Size: unknown key, did you mean batch_size?");
+                      "loader.Batch_Size: unknown key, did you mean batch_size?");
     assert_read_fails("loader: {xyzzy: 2}\n", NULL,
                       "t.yaml:1: loader.xyzzy: unknown key, expected pin, order, batch_size, num_workers, budget, "
                       "timeout, rate, path, name, fields or shuffle");
@@ -178,7 +178,7 @@ static void wrong_values(void **state)
                       "t.yaml:2: loader.path: found a list [...], expected a string");
     assert_read_fails("loader:\n  name: ~\n", NULL, "t.yaml:2: loader.name: found nothing, expected a string");
     assert_read_fails("loader:\n  batch_size: 1\n", "loader.batch_size=[1]",
-                      "--set loader.batch_size=[1]: loader.batch_size: found a list [1], expected a decimal integer");
+                      "loader.batch_size: found a list [1], expected a decimal integer");
 }
 
 static void facts_of_a_wrong_value(void **state)

@@ -296,7 +296,7 @@ static void needs_that_are_notes(void **state)
     set(document, "loader.bucket_by=");
     read_fine(document, &o);
     assert_non_null(strstr(notes, "loader.block_window"));
-    assert_non_null(strstr(notes, "--set loader.shuffle=true"));
+    assert_non_null(strstr(notes, "loader.shuffle=true"));
     assert_non_null(strstr(notes, "loader.bucket_window"));
     set(document, "loader.block_window=2"); /* the latest source, so an error */
     assert_int_equal(read_loader(document, &o, NULL), STK_E_CONFIG);

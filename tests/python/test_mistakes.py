@@ -69,6 +69,15 @@ class Mistakes(Case):
             error = self.fails(TypeError, "config", call)
             self.assertTrue(str(error).startswith(key + ": found object"), error)
 
+    def test_an_option_is_named_without_a_command_line(self):
+        path = self.write("one.yaml", f"dataset: {{fields: {{x: {{path: {DIGITS}}}}}}}\n")
+        for given in ({"batch_size": 0}, {"sets": ["loader.batch_size=0"]}):
+            for source in (path, config(), {"x": DIGITS}):
+                error = self.fails(ValueError, "config", stoker.Loader, source, **given)
+                self.assertRegex(str(error), r"^loader\.batch_size: found 0, expected 1 to ")
+                self.assertEqual((error.file, error.found), ("", "0"))
+        self.assertNotIn("--set", str(self.fails(ValueError, "config", stoker.Loader, path, shuffle=True, order="block")))
+
     def test_options_of_torch(self):
         for name in ("batch_sampler", "collate_fn", "generator", "multiprocessing_context", "persistent_workers", "pin_memory_device",
                      "prefetch_factor", "sampler", "worker_init_fn"):

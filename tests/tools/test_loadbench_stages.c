@@ -276,7 +276,7 @@ static void a_change_that_fails_is_noted(void **state)
     lb_predict_print(&wrong, to);
     fclose(to);
     assert_non_null(strstr(text, "+100 %"));
-    assert_non_null(strstr(text, "measured: --set loader.num_workers=-5"));
+    assert_non_null(strstr(text, "measured: loader.num_workers: found -5"));
     free(text);
 }
 
