@@ -1,6 +1,7 @@
 /* queries.c: methods and attributes that describe a loader. Longer results are JSON, which the package's Python code
  * parses. */
 #include "core.h"
+#include "open_lists.h"
 
 /* ---- strings ---- */
 
@@ -39,6 +40,7 @@ static PyObject *option(PyObject *object, PyObject *args)
     return text ? core_own_text(text) : core_raise(&err);
 }
 
+/* [(note, whether it requires no attention), …] */
 static PyObject *notes(PyObject *object, PyObject *unused)
 {
     stk_loader *loader = core_loader_get(object);
@@ -46,7 +48,8 @@ static PyObject *notes(PyObject *object, PyObject *unused)
 
     (void)unused;
     for (int i = 0; out && i < stk_loader_note_count(loader); i++) {
-        PyObject *note = core_text(stk_loader_note(loader, i));
+        PyObject *note = Py_BuildValue("(NO)", core_text(stk_loader_note(loader, i)),
+                                       stki_loader_note_is_fact(loader, i) ? Py_True : Py_False);
 
         if (!note || PyList_Append(out, note) < 0)
             Py_CLEAR(out);

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import tempfile
+import warnings
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -155,6 +156,8 @@ class Loader(_core.Loader):
         self._configure(-1 if timeout == "infinite" else timeout, number, copy, restart, device,
                         device is None and plan["pinned_slots"] > 0, self._hints(), self._is_alone)
         _open.add(self)
+        self._warned = 0
+        self._warn()
 
     def _hints(self) -> dict[str, str]:
         """Returns, for each field with several tensors, the message for a request of the field itself."""
@@ -213,6 +216,7 @@ class Loader(_core.Loader):
             found = ", ".join(map(str, state)) or "an empty one" if isinstance(state, Mapping) else type(state).__name__
             raise _errors.StokerValueError(f"not a state_dict() of a stoker.Loader, which has the key stoker_state: found {found}", "bad_arg")
         self._restore(json.dumps(_config.plain(state)).encode())
+        self._warn()
 
     @property
     def epoch(self) -> int:
@@ -248,8 +252,15 @@ class Loader(_core.Loader):
     @property
     def notes(self) -> list[str]:
         """Differences from what was requested ("prefetch lowered from 8 to 5: …") and other notable facts, one sentence each."""
-        notes: list[str] = self._notes()
-        return notes
+        return [note for note, _ in self._notes()]
+
+    def _warn(self) -> None:
+        """Warns of each new note, except facts that require no attention, at the caller's caller."""
+        notes = self._notes()
+        new, self._warned = notes[self._warned:], len(notes)
+        for note, is_fact in new:
+            if not is_fact:
+                warnings.warn(note, stacklevel=3)
 
     @property
     def fields(self) -> list[FieldInfo]:
@@ -311,7 +322,10 @@ class Loader(_core.Loader):
             raise ValueError(f"images: found {images}, expected 1 or more")
         given = self.config()
         given.update(to=None, copy=False, sets=[*given["sets"], "loader.num_workers=0", "loader.prefetch=1", "loader.device=cpu"])
-        with Loader(**given) as loader:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # this loader has already warned
+            loader = Loader(**given)
+        with loader:
             batch = next(iter(loader))
             names = [field] if field else [name for name in batch if batch[name].ndim in (3, 4)]
             if not names:

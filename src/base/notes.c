@@ -13,7 +13,7 @@ struct stki_more_notes {
     char text[64];
 };
 
-void stki_notes_add_list(stki_notes *notes, const char *format, va_list args)
+void stki_notes_add_list(stki_notes *notes, bool fact, const char *format, va_list args)
 {
     char text[1024], *kept;
     int count = notes->count;
@@ -28,6 +28,7 @@ void stki_notes_add_list(stki_notes *notes, const char *format, va_list args)
         return;
     }
     notes->texts[count] = kept;
+    notes->facts[count] = fact;
     notes->count = count + 1;
 }
 
@@ -36,7 +37,7 @@ void stki_notes_add(stki_notes *notes, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    stki_notes_add_list(notes, format, args);
+    stki_notes_add_list(notes, false, format, args);
     va_end(args);
 }
 

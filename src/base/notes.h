@@ -4,6 +4,7 @@
 #define STKI_NOTES_H
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stoker/status.h>
 
@@ -12,6 +13,7 @@ enum { STKI_NOTES = 32 }; /* maximum number kept; beyond it, the last one says h
 typedef struct stki_notes {
     _Atomic int count; /* incremented after the text has been stored */
     char *texts[STKI_NOTES];
+    bool facts[STKI_NOTES]; /* which of them require no attention */
     _Atomic int64_t more;
     _Atomic(struct stki_more_notes *) returned; /* the versions of that last note that get has returned, newest first */
 } stki_notes;
@@ -19,7 +21,7 @@ typedef struct stki_notes {
 /* Adds a sentence of at most 1023 bytes unless the list has it already. If memory is exhausted, the note is only
  * counted. */
 void stki_notes_add(stki_notes *notes, const char *format, ...) STK_PRINTF(2, 3);
-void stki_notes_add_list(stki_notes *notes, const char *format, va_list args) STK_PRINTF(2, 0);
+void stki_notes_add_list(stki_notes *notes, bool fact, const char *format, va_list args) STK_PRINTF(3, 0);
 int stki_notes_count(const stki_notes *notes);
 /* Returns a note, which is valid until fini. NULL: `index` is outside [0, count). */
 const char *stki_notes_get(const stki_notes *notes, int index);

@@ -9,7 +9,16 @@ void stki_config_note(stki_loader_config *config, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    stki_notes_add_list(&config->notes, format, args);
+    stki_notes_add_list(&config->notes, false, format, args);
+    va_end(args);
+}
+
+void stki_config_fact(stki_loader_config *config, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    stki_notes_add_list(&config->notes, true, format, args);
     va_end(args);
 }
 

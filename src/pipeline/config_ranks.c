@@ -34,7 +34,7 @@ static stk_status ask_launcher(stki_loader_config *config, const stki_node *sect
     config->ranks.local_size = launch.local_size;
     config->ranks.local_rank = launch.local_rank;
     config->ranks.local_rank_variable = launch.local_rank_variable;
-    stki_config_note(config, "rank %lld of %lld: %s (%s, %s in the environment)", (long long)launch.rank,
+    stki_config_fact(config, "rank %lld of %lld: %s (%s, %s in the environment)", (long long)launch.rank,
                      (long long)launch.world_size, launch.name, launch.rank_variable, launch.size_variable);
     return STK_OK;
 }

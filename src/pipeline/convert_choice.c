@@ -236,7 +236,7 @@ static stk_status find_candidates(stki_core *core, candidate *candidates, stki_c
         if (obstacle && must)
             return refuse(plan, obstacle, err);
         if (obstacle) {
-            stki_config_note(core->config,
+            stki_config_fact(core->config,
                              "loader.convert: the workers make the rows of %s, because devices do not support %s",
                              plan->name, obstacle);
             continue;
@@ -258,12 +258,12 @@ static bool decide(stki_core *core, const stki_convert_costs *costs, stk_status 
     bool pays;
 
     if (status != STK_OK) {
-        stki_config_note(core->config, "loader.convert: host, because the device cannot convert the rows: %s",
+        stki_config_fact(core->config, "loader.convert: host, because the device cannot convert the rows: %s",
                          why->message);
         return false;
     }
     pays = stki_convert_pays(costs, text, sizeof text);
-    stki_config_note(core->config, "loader.convert: %s, since %s", pays ? "device" : "host", text);
+    stki_config_fact(core->config, "loader.convert: %s, since %s", pays ? "device" : "host", text);
     return pays;
 }
 

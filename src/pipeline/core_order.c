@@ -387,7 +387,7 @@ static void say_quality(stki_core *core, int64_t global)
                  (long long)config->block_window);
     if (!stki_order_measure(core->order, core->dataset->count, global, &core->quality))
         return;
-    stki_config_note(core->config,
+    stki_config_fact(core->config,
                      "order: block mixes %.2f times as well as random: if the samples were sorted by class, a batch of "
                      "%lld would have %.1f different classes instead of %.1f; %s",
                      core->quality.quality, (long long)core->quality.batch, core->quality.classes,
@@ -401,7 +401,7 @@ static void say_packing(stki_core *core)
         double filled = stki_token_source_filled(field);
 
         if (filled >= 0)
-            stki_config_note(core->config, "%s: %lld packed window%s of %lld elements, %.1f %% of which are used",
+            stki_config_fact(core->config, "%s: %lld packed window%s of %lld elements, %.1f %% of which are used",
                              field->name, (long long)core->dataset->count, core->dataset->count == 1 ? "" : "s",
                              (long long)field->shape[0], 100 * filled);
     }

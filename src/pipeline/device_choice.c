@@ -28,7 +28,7 @@ stk_status stki_find_device(stki_loader_config *config, const char *name, stk_de
     snprintf(chosen, sizeof chosen, "cuda:%d", (int)ranks->local_rank);
     status = stk_device_find(chosen, out, err);
     if (status == STK_OK)
-        stki_config_note(config, "device cuda: %s of %d GPUs (%s, %s in the environment)", chosen, count, ranks->source,
+        stki_config_fact(config, "device cuda: %s of %d GPUs (%s, %s in the environment)", chosen, count, ranks->source,
                          ranks->local_rank_variable);
     return status;
 }

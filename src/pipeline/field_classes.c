@@ -427,12 +427,12 @@ static void say_unknown(const settling *s)
     if (s->unknown.count == 0)
         return;
     if (s->left_out > 0)
-        stki_config_note(s->core->config,
+        stki_config_fact(s->core->config,
                          "%s: unknown_class: skip leaves out %" PRId64 " sample%s of %" PRId64 " class%s (%s%s)",
                          s->config->name, s->left_out, s->left_out == 1 ? "" : "s", s->unknown.count,
                          s->unknown.count == 1 ? "" : "es", names, s->unknown.count > NAMES_SHOWN ? ", …" : "");
     else
-        stki_config_note(s->core->config,
+        stki_config_fact(s->core->config,
                          "%s: %" PRId64 " sample%s of %" PRId64 " class%s (%s%s) that are not in source.classes get "
                          "the number %" PRId64,
                          s->config->name, s->renamed, s->renamed == 1 ? "" : "s", s->unknown.count,

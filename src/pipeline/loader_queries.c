@@ -6,6 +6,7 @@
 #include "error.h"
 #include "feed.h"
 #include "loader_handle.h"
+#include "open_lists.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,6 +122,13 @@ int stk_loader_note_count(const stk_loader *loader)
 const char *stk_loader_note(const stk_loader *loader, int index)
 {
     return stki_notes_get(&loader->core->config->notes, index);
+}
+
+bool stki_loader_note_is_fact(const stk_loader *loader, int index)
+{
+    const stki_notes *notes = &loader->core->config->notes;
+
+    return index >= 0 && index < notes->count && notes->facts[index];
 }
 
 /* Returns a copy that stk_text_free can free. */

@@ -1,8 +1,9 @@
-/* open_lists.h: opens a loader from a config plus lists of numbers that may be too long for a config, and the ranks of
- * the caller's framework. */
+/* open_lists.h: for the Python package: opens a loader from a config plus lists of numbers that may be too long for a
+ * config, and the ranks of the caller's framework; distinguishes kinds of notes. */
 #ifndef STKI_OPEN_LISTS_H
 #define STKI_OPEN_LISTS_H
 
+#include <stdbool.h>
 #include <stoker/loader.h>
 
 /* The lists are copied. NULL: use the config's. Weights require loader.weights in the config, which may be an empty
@@ -18,5 +19,7 @@ typedef struct stki_open_lists {
 /* Like stk_loader_open_file, or like stk_loader_open_text if `path` is NULL. */
 stk_status stki_loader_open_lists(const char *path, const char *text, const char *base_dir, const char *const *sets,
                                   int set_count, const stki_open_lists *lists, stk_loader **out, stk_error *err);
+/* Whether the note requires no attention (stki_config_fact). */
+bool stki_loader_note_is_fact(const stk_loader *loader, int index);
 
 #endif

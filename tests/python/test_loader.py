@@ -15,6 +15,7 @@ import threading
 import types
 import unittest
 import unittest.mock
+import warnings
 from datetime import timedelta
 
 import numpy
@@ -201,8 +202,9 @@ class Positions(Case):
         with open_digits(seed=4) as loader:
             error = self.fails(ValueError, "mismatch", loader.load_state_dict, state)
             self.assertEqual((error.found, error.expected), ("3", "4"))
-        with open_digits(seed=4, resume="force") as loader:
+        with open_digits(seed=4, resume="force") as loader, self.assertWarnsRegex(UserWarning, "a different seed") as caught:
             loader.load_state_dict(state)
+        self.assertEqual(caught.filename, __file__)
 
 
 class Configs(Case):
@@ -331,6 +333,29 @@ class Questions(Case):
                 self.assertEqual(loader.classes(), ["cat", "dog"])
                 self.assertEqual(loader.class_to_idx, {"cat": 0, "dog": 1})
                 self.assertEqual(next(iter(loader))["label"].tolist(), [0, 1, 0])
+
+
+class Notes(Case):
+    def test_notes_are_warnings(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "t.csv")
+            with open(path, "w") as file:
+                file.write("a;b\n1;2\n")
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                loader = stoker.Loader({"x": stoker.Field(path, name="a;b")}, batch_size=1)
+                loader.next()
+            self.assertEqual([str(one.message) for one in caught], loader.notes)
+            self.assertIn("delimiter", str(caught[0].message))
+            self.assertEqual((caught[0].category, caught[0].filename), (UserWarning, __file__))
+            with self.assertRaises(UserWarning):  # the tests treat warnings as errors
+                stoker.Loader(**loader.config())
+            loader.close()
+
+    def test_facts_are_not_warnings(self):
+        with unittest.mock.patch.dict(os.environ, {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"}), \
+             open_digits() as loader:
+            self.assertIn("rank 1 of 2", " ".join(loader.notes))
 
 
 class Lives(Case):
