@@ -82,20 +82,19 @@ static PyObject *wrapped(stk_tensor *tensor)
 static PyObject *member_sample(PyObject *object, PyObject *args)
 {
     core_member *self = (core_member *)object;
-    long long index;
+    long long index, at;
     stk_tensor tensor;
     stk_error err;
     stk_status status;
 
     if (!PyArg_ParseTuple(args, "L", &index) || !open_reader(self))
         return NULL;
-    if (index < 0)
-        index += self->reader->count;
-    if (index < 0 || index >= self->reader->count)
-        return PyErr_Format(PyExc_IndexError, "%s: found sample %lld, expected 0 to %lld", self->file->container->path,
-                            index, (long long)self->reader->count - 1);
+    at = index < 0 ? index + self->reader->count : index;
+    if (at < 0 || at >= self->reader->count)
+        return PyErr_Format(PyExc_IndexError, "%s: found index %lld, but there are %lld samples",
+                            self->file->container->path, index, (long long)self->reader->count);
     Py_BEGIN_ALLOW_THREADS
-    status = read_copy(self->reader, index, &tensor, &err);
+    status = read_copy(self->reader, at, &tensor, &err);
     Py_END_ALLOW_THREADS
     return status == STK_OK ? wrapped(&tensor) : core_raise(&err);
 }

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import operator
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
 from typing import Any, NoReturn
 
 from . import _core, _errors
@@ -15,14 +16,15 @@ from . import _core, _errors
 class Member:
     """An array, or a sequence of samples, in an open file.
 
-    `member[5]` is a copy of a sample as a Tensor. `member[a:b]`, and every other index that NumPy supports, returns a read-only NumPy
-    array, which is a view of the file if it is mapped. `len(member)` is the number of samples.
+    `member[5]` is a copy of a sample as a NumPy array (a NumPy scalar if a sample is a number). `member[a:b]`, and every other index that
+    NumPy supports, returns a read-only NumPy array, which is a view of the file if it is mapped. `len(member)` is the number of samples.
     """
 
     def __init__(self, member: _core.Member) -> None:
         self._member = member
         self.name: str = member.name
         self.shape: tuple[int | None, ...] = member.shape
+        self.ndim = len(self.shape)
         self.dtype: str = member.dtype
         self.layout: str = member.layout
 
@@ -30,12 +32,21 @@ class Member:
         return len(self._member)
 
     def __getitem__(self, index: Any) -> Any:
-        if hasattr(index, "__index__") and not isinstance(index, bool):
-            return self._member.sample(index.__index__())
+        if not isinstance(index, bool) and getattr(index, "ndim", 0) == 0:  # not an array of indices
+            try:
+                number = operator.index(index)
+            except TypeError:
+                pass
+            else:
+                return self.sample(number).numpy()[()]
         return self.numpy()[index]
 
-    def __iter__(self) -> Iterator[_core.Tensor]:
+    def __iter__(self) -> Iterator[Any]:
         return (self[i] for i in range(len(self)))
+
+    def sample(self, index: int) -> _core.Tensor:
+        """Returns a copy of a sample as a Tensor."""
+        return self._member.sample(index)
 
     def tensor(self) -> _core.Tensor:
         """Returns the whole array, read-only."""
@@ -64,35 +75,45 @@ class Member:
 class File(Mapping[str, Member]):
     """An open file or folder of any format that loaders read: a mapping from names to members.
 
-    The leading slash of HDF5 names may be omitted. A file with a single array has one member, named "", and can be used like that
-    member: `file[5]`, `file[2:4]`, `file.numpy()`, `numpy.asarray(file)`.
+    The leading slash of HDF5 names may be omitted. A file with a single array has one member, named "", and behaves like that member:
+    `file[5]`, `file[2:4]`, `file.shape`, `len(file)`, `for sample in file`, `numpy.asarray(file)`. Only keys(), values() and items()
+    are those of the mapping.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._file = _core.open_file(path)
         self.path = os.fspath(path)
         self.format: str = self._file.format
-        self._members = {member.name: member for member in self._file.members()}
+        self._members = {member.name: Member(member) for member in self._file.members()}
 
     def __getitem__(self, name: Any) -> Any:
         if not isinstance(name, str):
             return self._only(f"member {name!r}")[name]
         for one in (name, "/" + name, name.removeprefix("/")):
             if one in self._members:  # no truth test, because an empty member is false
-                return Member(self._members[one])
+                return self._members[one]
         return self._refuse(f"member {name!r}")
+
+    def _is_array(self) -> bool:
+        return list(self._members) == [""]
 
     def _only(self, what: str) -> Member:
         """Returns the member of a file whose only member has no name."""
-        return Member(self._members[""]) if list(self._members) == [""] else self._refuse(what)
+        return self._members[""] if self._is_array() else self._refuse(what)
 
     def _refuse(self, what: str) -> NoReturn:
-        if list(self._members) == [""]:
+        if self._is_array():
             raise _errors.StokerKeyError(f"{self.path} has no {what}; it has a single array without a name: use file[5] or file.numpy()", "not_found",
                                          self.path)
         names = ", ".join(map(repr, list(self._members)[:20])) + (", …" if len(self._members) > 20 else "")
         known = f"its members are {names}" if names else "it has no members"
         raise _errors.StokerKeyError(f"{self.path} has no {what}; {known}", "not_found", self.path)
+
+    def __getattr__(self, name: str) -> Any:
+        """The attributes of a file with a single array are those of its member."""
+        if name.startswith("_") or not self._is_array():
+            raise AttributeError(f"a stoker.File has no attribute '{name}'")
+        return getattr(self._members[""], name)
 
     def numpy(self) -> Any:
         """Returns the array of a file with a single array, read-only."""
@@ -101,11 +122,20 @@ class File(Mapping[str, Member]):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return self._only("array without a name").__array__(dtype, copy)
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._members)
+    def keys(self) -> KeysView[str]:
+        return self._members.keys()
+
+    def values(self) -> ValuesView[Member]:
+        return self._members.values()
+
+    def items(self) -> ItemsView[str, Member]:
+        return self._members.items()
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._members[""] if self._is_array() else self._members)
 
     def __len__(self) -> int:
-        return len(self._members)
+        return len(self._members[""] if self._is_array() else self._members)
 
     def sample_name(self, index: int) -> str | None:
         """Returns the path of a sample's file, relative to the folder, if samples are files; otherwise None."""
@@ -113,11 +143,12 @@ class File(Mapping[str, Member]):
         return name
 
     def __repr__(self) -> str:
-        return f"<stoker.File {self.path}: {self.format}, {len(self)} member{'' if len(self) == 1 else 's'}>"
+        what = f"{self.dtype} {self.shape}" if self._is_array() else f"{len(self)} member{'' if len(self) == 1 else 's'}"
+        return f"<stoker.File {self.path}: {self.format}, {what}>"
 
 
 def open_file(path: str | os.PathLike[str]) -> File:
-    """Opens a file or folder of any format that loaders read: `stoker.open("x.h5")["/image"][5].numpy()`."""
+    """Opens a file or folder of any format that loaders read: `stoker.open("x.h5")["/image"][5]`."""
     return File(path)
 
 

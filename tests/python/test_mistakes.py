@@ -140,14 +140,26 @@ class Mistakes(Case):
         for wrong in ("c", 5, slice(2)):
             self.assertIn("'a', 'b'", str(self.fails(KeyError, "not_found", file.__getitem__, wrong)))
         self.fails(KeyError, "not_found", file.numpy)
+        self.assertFalse(hasattr(file, "shape"))
+        self.assertEqual((len(file), list(file)), (2, ["a", "b"]))
 
     def test_a_file_of_one_array_is_its_member(self):
         file = stoker.open(DIGITS)
-        self.assertTrue((file[5].numpy() == IMAGES[5]).all())
+        self.assertTrue((file[5] == IMAGES[5]).all())
         self.assertTrue((file[2:4] == IMAGES[2:4]).all())
         self.assertTrue((file.numpy() == IMAGES).all())
         self.assertTrue((numpy.asarray(file) == IMAGES).all())
         self.fails(KeyError, "not_found", file.__getitem__, "image")
+        self.assertEqual((len(file), file.shape, file.ndim, file.dtype), (len(IMAGES), IMAGES.shape, 3, "uint8"))
+        self.assertEqual(sum(int(image.sum()) for image in file), int(IMAGES.sum()))
+        for index in ([1, 2], numpy.array([1, 2]), LABELS == 3, numpy.array([5]), (5, slice(2)), None, True, Ellipsis):
+            self.assertTrue(numpy.array_equal(file[index], IMAGES[index]), index)
+        self.assertEqual(list(dict(file)), [""])
+        labels = stoker.open(os.path.join(DATA, "digits_labels.npy"))
+        self.assertEqual((labels[3] + 1, list(labels)), (LABELS[3] + 1, LABELS.tolist()))
+        with self.assertRaisesRegex(IndexError, "found index -1798, but there are 1797 samples"):
+            labels[-1798]
+        self.assertFalse(hasattr(file, "nothing"))
 
     def test_exceptions_of_transforms_keep_their_traceback(self):
         class Broken(Exception):

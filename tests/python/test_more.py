@@ -169,11 +169,11 @@ class Jobs(Case):
 class Files(Case):
     def test_a_file_of_one_array(self):
         file = stoker.open(DIGITS)
-        self.assertEqual((file.format, list(file), len(file)), ("npy", [""], 1))
+        self.assertEqual((file.format, list(file.keys()), len(file)), ("npy", [""], len(IMAGES)))
         member = file[""]
         self.assertEqual((member.shape, member.dtype, len(member)), (IMAGES.shape, "uint8", len(IMAGES)))
-        self.assertTrue((member[7].numpy() == IMAGES[7]).all())
-        self.assertTrue((member[-1].numpy() == IMAGES[-1]).all())
+        self.assertTrue((member[7] == IMAGES[7]).all())
+        self.assertTrue((member.sample(-1).numpy() == IMAGES[-1]).all())
         self.assertTrue((member[10:20, ::2] == IMAGES[10:20, ::2]).all())
         self.assertTrue((numpy.asarray(member) == IMAGES).all())
         self.assertRaises(IndexError, lambda: member[len(IMAGES)])
@@ -196,7 +196,7 @@ class Files(Case):
             file = stoker.open(path)
             self.assertEqual(sorted(file), ["a", "b"])
             self.assertEqual(file["a"].numpy().tolist(), [0, 1, 2, 3])
-            self.assertEqual(file["b"][1].numpy().tolist(), [0, 1, 0])
+            self.assertEqual(file["b"][1].tolist(), [0, 1, 0])
             self.assertRaises(KeyError, lambda: file["c"])
         self.fails(FileNotFoundError, "not_found", stoker.open, "/nowhere/x.h5")
 
