@@ -75,6 +75,8 @@ def _make(found: Any, name: str) -> Callable[[], Iterable[Any]]:
 
 
 def _describe(batch: Any) -> str:
+    if isinstance(batch, (Mapping, list, tuple)) and not batch:
+        return f"is an empty {type(batch).__name__}"
     if isinstance(batch, Mapping):
         return "has " + ", ".join(map(str, batch))
     if isinstance(batch, (list, tuple)):

@@ -30,6 +30,9 @@ MODULE = """
         for i in range(7):
             yield (numpy.zeros((8, 3), numpy.float32),)
 
+    def empty():
+        yield []
+
     def count_three(batch):
         return 3
 
@@ -126,6 +129,8 @@ class Bench(unittest.TestCase):
 
     def test_wrong_samples_name_the_fields(self):
         self.assertIn("has image, label", self.bench("mine:loader", "--samples=foo").stderr)
+        self.assertIn("items are numbered from 0 to 0", self.bench("mine:generator", "--samples=1").stderr)
+        self.assertIn("is an empty list", self.bench("mine:empty", "--samples=0").stderr)
 
     def test_help_lists_bench(self):
         ended = subprocess.run([sys.executable, "-m", "stoker", "--help"], capture_output=True, text=True, check=True)
