@@ -609,9 +609,7 @@ static PyMethodDef methods[] = {
      "seek(epoch, step=0)\n--\n\nGoes to a step of an epoch; prefetched batches are dropped."},
     {"cancel", cancel, METH_NOARGS,
      "cancel()\n--\n\nAsks the loader to stop: next raises an exception, even if it is already waiting. For use by "
-     "other "
-     "threads and "
-     "signal handlers."},
+     "other threads and signal handlers."},
     {"close", close_it, METH_NOARGS,
      "close()\n--\n\nStops the workers. Existing batches and tensors stay valid. May be called repeatedly."},
     {"__reduce_ex__", refuse_copies, METH_VARARGS, NULL},
