@@ -77,7 +77,8 @@ typedef struct stk_storage stk_storage;
 
 enum {
     STK_TENSOR_READONLY = 1u << 0, /* functions that would write to the tensor fail with STK_E_BAD_ARG */
-    /* Elements are in the opposite byte order. Only views, copies and casts accept such a tensor. */
+    /* Elements are in the opposite byte order. Views, copies, casts and printing accept such a tensor; most other
+     * functions fail with STK_E_UNSUPPORTED. */
     STK_TENSOR_SWAPPED = 1u << 1,
     /* Page-locked ordinary memory. May be set on a borrowed tensor whose memory the caller has pinned. */
     STK_TENSOR_PINNED = 1u << 2

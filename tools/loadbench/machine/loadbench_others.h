@@ -21,7 +21,7 @@ struct lb_load {
     int64_t own_ns;             /* processor time of this process */
     int64_t queued_ns;          /* total time that its threads waited for a processor; -1: unknown */
     int64_t at_ns;              /* time of the reading */
-    int64_t periods, throttled; /* periods of the control group's quota; those throttled */
+    int64_t periods, throttled; /* periods of the control group's quota; those in which it was throttled */
 };
 
 /* `stat`: /proc/stat; `set`: the processors that this process may use. Sets all members except own_ns, queued_ns and

@@ -464,7 +464,8 @@ static void name_tensors(struct session *session)
     session->consumed.field_names = session->names;
 }
 
-/* Returns the length of an interval. By default a run has about 60 intervals, each between 10 ms and 1 s long. */
+/* Returns the length of an interval. The default is a sixtieth of the run time, between 10 ms and 1 s; 0.1 s if there
+ * is no run time. */
 static int64_t interval_of(const struct lb_bench *bench)
 {
     const int64_t least = STKI_SECOND / 100, wanted = bench->run_time / 60;
