@@ -5,8 +5,8 @@
 
 enum { TOGETHER = 128 };
 
-/* Announces to a field's readers which of their samples will be read, in order of use. All samples of a shard
- * are announced in one call, even if samples of other shards are between them. */
+/* Announces to a field's readers which of their samples will be read, in order of use. All samples of a shard are
+ * announced in one call, even if samples of other shards are between them. */
 static void advise_samples(const stki_field *field, const int64_t *indices, int count, stki_worker *worker)
 {
     int shards[TOGETHER];

@@ -112,7 +112,7 @@ typedef struct stki_loader_config {
 } stki_loader_config;
 
 /* Takes ownership of the document, even on failure. Relative paths refer to the folder of the file that contains them,
- * and in `--set` and config texts to base_dir (NULL: the working directory). */
+ * in config texts to base_dir (NULL: the working directory), and in `--set` to the working directory. */
 stk_status stki_config_read(stki_document *document, const char *base_dir, stki_loader_config **out, stk_error *err);
 /* Which section of a document has the loader's options. It is `loader`, unless a preparation job has some of them
  * (those flagged STKI_IN_JOB) in its own section. */
