@@ -108,7 +108,7 @@ stk_status stki_document_write_absolute(const stki_document *document, FILE *to,
 json_t *stki_node_json(const stki_node *node);
 
 /* Fails with STK_E_CONFIG at the node: "FILE:LINE: PATH: ...", where this function adds the path. The error's record
- * holds the line, its offset the column. */
+ * holds the line, its offset the column; an error in an assignment has neither, and no file. */
 stk_status stki_fail_node(stk_error *err, const stki_node *node, const char *format, ...) STK_PRINTF(3, 4);
 /* Like stki_fail_node, at the position of the node's key, for errors about the key. */
 stk_status stki_fail_key(stk_error *err, const stki_node *node, const char *format, ...) STK_PRINTF(3, 4);

@@ -133,7 +133,7 @@ void stki_config_destroy(stki_loader_config *config); /* NULL is allowed. */
 /* Adds a one-sentence note about a deviation from what was requested. Each note is reported once (notes.h). Only for
  * the thread that opens the loader or calls stk_loader_next. */
 void stki_config_note(stki_loader_config *config, const char *format, ...) STK_PRINTF(2, 3);
-/* Adds a note that requires no attention: Python does not warn of it. */
+/* Adds a note that requires no attention, so Python does not warn about it. */
 void stki_config_fact(stki_loader_config *config, const char *format, ...) STK_PRINTF(2, 3);
 /* stki_config_note as a callback for option.h; `config` is the context. */
 void stki_config_add_note(void *config, const char *text);
