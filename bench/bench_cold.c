@@ -8,7 +8,7 @@
  * (off; on: will_need is called for a batch `ahead` batches before it is read). For each, it drops the file's pages and
  * reads every sample once: `threads` threads claim samples from a counter, as the loader's workers do, and copy each
  * sample to their own memory. It prints medians of MB/s, MB read from the disk, and CPU seconds; the same with all
- * pages resident; and the cost of one call of will_need with all pages resident.
+ * pages resident; and the cost of one call to will_need with all pages resident.
  *
  * The disk's cache, or that of a virtual machine's host, is not dropped, so only the first run may be cold there.
  * Therefore the order of the runs is shuffled in each repeat.
@@ -225,7 +225,7 @@ static int by_rate(const void *a, const void *b)
     return (x->mb_s > y->mb_s) - (x->mb_s < y->mb_s);
 }
 
-/* CPU ns of one call of will_need for a whole batch that is resident. */
+/* CPU ns of one call to will_need for a whole batch that is resident. */
 static double advice_ns(const char *path, const struct setting *s, struct job *plan)
 {
     stki_reader *reader;

@@ -21,7 +21,7 @@ static const char *folder = "/tmp";
 static int64_t total_bytes = 512 << 20, row_bytes = 196608;
 static bool synced;
 
-/* The linker replaces the library's calls of fsync and fdatasync with these functions (--wrap). */
+/* The linker replaces the library's calls to fsync and fdatasync with these functions (--wrap). */
 int __wrap_fsync(int fd);
 int __wrap_fdatasync(int fd);
 int __real_fsync(int fd);

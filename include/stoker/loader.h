@@ -170,7 +170,7 @@ typedef struct stk_dataset_opts {
 } stk_dataset_opts;
 #define STK_DATASET_OPTS_INIT STK_OPTS_INIT(stk_dataset_opts)
 
-/* Members that are 0 or NULL have their default value. Strings are as in stk_field_opts. */
+/* Members that are 0 or NULL take their default values. Strings are as in stk_field_opts. */
 typedef struct stk_loader_opts {
     uint32_t struct_size; /* set by STK_LOADER_OPTS_INIT */
     uint32_t field_count;
@@ -205,8 +205,8 @@ typedef struct stk_loader_opts {
                              open loaders applies; 0: 256 MiB */
     /* What happens if a sample cannot be read or decoded (docs/reference/errors.md). */
     stk_on_error on_error;
-    int64_t max_errors;        /* the run ends if more samples fail; 0: unlimited; STK_NO_ERRORS; needs on_error */
-    double max_error_fraction; /* the run ends if a larger fraction of an epoch fails, 0 to 1; 0: 0.01; STK_NO_ERRORS */
+    int64_t max_errors;        /* the run ends if more samples fail; 0: no limit; STK_NO_ERRORS: none; needs on_error */
+    double max_error_fraction; /* the same as a fraction of an epoch, 0 to 1; 0: 0.01; STK_NO_ERRORS: none */
     const char *error_list;    /* file to which failed samples are written, as JSON Lines; NULL: none */
     const char *resume_from;   /* file written by stk_loader_save_file to resume from; NULL: start at the beginning */
     stk_resume resume;         /* whether a state with another data set, seed, batch, order or transform is accepted */

@@ -178,7 +178,7 @@ typedef enum stk_reduction {
     STK_REDUCTION_NONE = 2 /* one loss per sample */
 } stk_reduction;
 
-/* Members that are 0 or NULL have their default value. */
+/* Members that are 0 or NULL take their default values. */
 typedef struct stk_cross_entropy_opts {
     uint32_t struct_size; /* set by STK_CROSS_ENTROPY_OPTS_INIT */
     stk_reduction reduction;

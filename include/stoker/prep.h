@@ -64,7 +64,7 @@ typedef struct stk_prep_progress {
     int64_t wait_sync_ns;        /* waiting for pieces to be synced to disk */
 } stk_prep_progress;
 
-/* Members that are 0 or NULL have their default value. */
+/* Members that are 0 or NULL take their default values. */
 typedef struct stk_prep_opts {
     uint32_t struct_size; /* set by STK_PREP_OPTS_INIT */
     int32_t unused;
@@ -79,7 +79,7 @@ typedef struct stk_prep_opts {
     /* Called by stk_prep_run in its thread, a few times per second. It may only call stk_prep_cancel on the job. */
     void (*progress)(void *context, const stk_prep_progress *now);
     void *progress_context;
-    int64_t progress_interval_ns; /* time between two calls of `progress` in ns; 0: 0.2 s */
+    int64_t progress_interval_ns; /* time between calls to `progress`, in ns; 0: 0.2 s */
 } stk_prep_opts;
 #define STK_PREP_OPTS_INIT STK_OPTS_INIT(stk_prep_opts)
 
@@ -110,7 +110,7 @@ typedef struct stk_prep_plan {
 } stk_prep_plan;
 
 /* Opens the data and computes the plan, without writing anything. Damaged HDF5 files may crash libhdf5, so if the job
- * reads HDF5 files, the program `stoker` computes the plan first, in a child process; if that crashes, STK_E_CORRUPT is
+ * reads HDF5 files, the `stoker` program computes the plan first, in a child process; if that crashes, STK_E_CORRUPT is
  * returned. The environment variable STOKER_HELPER names the program; by default it is the one installed with the
  * library. If there is none, the plan is computed in this process only. */
 STK_API stk_status stk_prep_get_plan(stk_prep *job, stk_prep_plan *out, stk_error *err);

@@ -18,7 +18,7 @@ extern "C" {
 
 #define STK_PRINT_NONE (-1)
 
-/* Members that are 0 or NULL have their default value. */
+/* Members that are 0 or NULL take their default values. */
 typedef struct stk_print_opts {
     uint32_t struct_size;  /* set by STK_PRINT_OPTS_INIT */
     int32_t precision;     /* maximum number of digits after the point, up to 60; 0: 8; STK_PRINT_NONE: none */

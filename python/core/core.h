@@ -65,7 +65,7 @@ typedef struct core_loader {
     int64_t epochs_ended;                     /* how many last batches of epochs have been taken */
     int64_t iterators;                        /* how many iterators were created; only the newest one is valid */
     bool copy, closed, has_warned, on_device; /* on_device: also true for the host device */
-    bool is_alone;      /* opened without ranks; the first call of next checks whether there are ranks now */
+    bool is_alone;      /* opened without ranks; the first call to next checks whether there are ranks now */
     int64_t generation; /* number of forks when it was created */
 } core_loader;
 

@@ -355,7 +355,7 @@ static stk_status wait_for_batch(core_loader *self, stk_stream *stream, int64_t 
     }
 }
 
-/* STK_OK: the iterator may take a batch. STK_END: its epoch has ended, perhaps in another thread or by a call of
+/* STK_OK: the iterator may take a batch. STK_END: its epoch has ended, perhaps in another thread or by a call to
  * loader.next(). Otherwise, an exception is set. */
 static stk_status check_epoch(const core_loader *self, core_epoch *epoch)
 {
@@ -395,7 +395,7 @@ static stk_status take_in_turn(core_loader *self, core_epoch *epoch, int64_t lim
     return STK_OK;
 }
 
-/* Returns the next batch, for an iterator or (epoch NULL) a call of loader.next(). NULL without an exception: the
+/* Returns the next batch, for an iterator or (epoch NULL) a call to loader.next(). NULL without an exception: the
  * end. */
 static core_batch *take(core_loader *self, core_epoch *epoch, int64_t limit)
 {

@@ -153,7 +153,7 @@ def open_file(path: str | os.PathLike[str]) -> File:
 
 
 def program() -> str:
-    """Returns the path of the program `stoker`: $STOKER_HELPER, or the program in the package."""
+    """Returns the path of the `stoker` program: $STOKER_HELPER, or the program in the package."""
     named = os.environ.get("STOKER_HELPER")
     path = named or os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "stoker")
     if not os.path.exists(path):

@@ -346,7 +346,7 @@ static bool is_other_program(const char *path)
            (stat("/proc/self/exe", &b) != 0 || a.st_dev != b.st_dev || a.st_ino != b.st_ino);
 }
 
-/* Finds the program `stoker` that belongs to the library: in the library's folder (builds), below it (the Python
+/* Finds the `stoker` program that belongs to the library: in the library's folder (builds), below it (the Python
  * package), or in the usual folders of an installation. */
 static bool find_program(char *out, size_t size)
 {

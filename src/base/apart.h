@@ -7,7 +7,7 @@
  * operation that crashed.
  *
  * Other programs that use the library are not re-executed. When they only examine data (to compute the plan of a job),
- * a trial is run instead: before one of these libraries opens a file, the program `stoker` computes the plan in a child
+ * a trial is run instead: before one of these libraries opens a file, the `stoker` program computes the plan in a child
  * process. If the child is killed by a signal or ends early, stki_apart_need fails. STOKER_HELPER names the program; by
  * default it is the one installed with the library. If there is none, no trial is run.
  *

@@ -89,7 +89,7 @@ bool stki_prefetch_has_passed(stki_prefetch *prefetch, int64_t deadline_ns);
 stk_status stki_prefetch_next(stki_prefetch *prefetch, stk_stream *stream, int64_t timeout_ns, int *slot,
                               stk_error *err);
 /* Waits until all delivered batches are on the device, and returns the error of any failed copy. For use after the last
- * batch, when no further call of next would report it. */
+ * batch, when no further call to next would report it. */
 stk_status stki_prefetch_settle(stki_prefetch *prefetch, int64_t timeout_ns, stk_error *err);
 /* The device address of a part of a slot; constant for the life of the prefetcher. */
 void *stki_prefetch_place(const stki_prefetch *prefetch, int slot, int part);

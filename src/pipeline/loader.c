@@ -352,7 +352,7 @@ static stk_status timed_out_on_device(stk_loader *loader, int64_t waited, const 
                      report);
 }
 
-/* Called when a batch has failed. From now on, each call of next returns its error. */
+/* Called when a batch has failed. From now on, each call to next returns its error. */
 static stk_status deliver_error(stk_loader *loader, stk_batch *batch, stk_error *err)
 {
     loader->failed = true;

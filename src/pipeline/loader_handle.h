@@ -18,10 +18,10 @@ struct stk_loader {
     stk_error feed_error;
     /* generation of the ring, incremented by every restart; used only by the thread that calls next */
     int64_t generation;
-    bool failed; /* a data error was delivered; every call of next returns it until another position is restored */
+    bool failed; /* a data error was delivered; every call to next returns it until another position is restored */
     _Atomic bool cancelled; /* may be set by a signal handler */
     stk_error error;
-    int64_t waits_since_ns;   /* start of the first call of next that timed out since the last batch; 0: none did */
+    int64_t waits_since_ns;   /* start of the first call to next that timed out since the last batch; 0: none did */
     stki_counter digest_from; /* first step included in the stream's digest */
     /* consumer-side statistics, written by the thread that calls next */
     stki_counter batches, rows, batch_bytes, wait_next_ns, first_batch_ns;

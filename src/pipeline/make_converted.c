@@ -1,5 +1,5 @@
 /* make_converted.c: rows that are views of samples of one shape and are converted. Addresses of rows are gathered, and
- * one call of a kernel converts many of them; if the file is mapped, nothing is read before that. There are three
+ * one call to a kernel converts many of them; if the file is mapped, nothing is read before that. There are three
  * makers:
  *
  *     plain    all rows show the same part of their samples: one address per row, one conversion for all

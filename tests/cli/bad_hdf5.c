@@ -1,4 +1,4 @@
-/* bad_hdf5.c: replaces calls of libhdf5 (LD_PRELOAD) by ones that fail as the real ones do on a few damaged files.
+/* bad_hdf5.c: replaces calls to libhdf5 (LD_PRELOAD) by ones that fail as the real ones do on a few damaged files.
  * BAD_HDF5_DOES selects the failure:
  *     crash     opening a file aborts
  *     spin      opening a file never returns

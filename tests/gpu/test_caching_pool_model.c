@@ -1,10 +1,10 @@
 /* stki-threads */
-/* Long random sequences of calls of the caching pool are compared with a model that has a plain list of the delivered
- * blocks and of the streams that may still use released ones; also with many threads.
+/* The caching pool is checked against a model in long random sequences of calls, also from many threads. The model has
+ * a plain list of the delivered blocks and of the streams that may still use released ones.
  *
- * The model knows nothing of segments or trees. It requires that live blocks do not overlap, that blocks are in memory
- * of the driver, and that memory with unfinished work of another stream is neither delivered nor freed. The choice of a
- * free block is compared with a search through all of them. */
+ * The model has no segments or trees. It requires that live blocks do not overlap, that they lie in memory allocated by
+ * the driver, and that memory with unfinished work of another stream is neither delivered nor freed. The choice of a
+ * free block is checked against an exhaustive search. */
 #include "caching_pool.h"
 #include "fake_device.h"
 #include "pool_check.h"

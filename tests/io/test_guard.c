@@ -17,7 +17,7 @@
 enum { PAGE = 4096, PAGES = 10, BYTES = PAGES * PAGE };
 
 static unsigned char content[BYTES];
-static volatile int called; /* number of calls of the host's handlers */
+static volatile int called; /* number of calls to the host's handlers */
 
 /* For child processes, in which cmocka's assertions do not work. */
 #define check(condition)                                                              \

@@ -1,4 +1,4 @@
-/* Tests of calls of the public writers that have no effect, and of calls that fail: the message, and that a file in
+/* Tests of calls to the public writers that have no effect, and of calls that fail: the message, and that a file in
  * which something is missing is never finished. */
 #include "allocate.h"
 #include "container.h"

@@ -1,7 +1,7 @@
 /* stki-threads */
-/* A process is killed at random moments and restarted until it finishes. The samples recorded in its checkpoints must
- * be every sample of every epoch, once. A checkpoint is one file with the loader's position and the samples seen so
- * far, which stand for the weights of a training run. */
+/* A process is killed at random moments and restarted until it finishes. The last checkpoint must
+ * contain every sample of every epoch exactly once. A checkpoint is one file with the loader's position and the samples
+ * seen so far, which stand for the weights of a training run. */
 #include "loader_test.h"
 #include "test_random.h"
 #include <signal.h>

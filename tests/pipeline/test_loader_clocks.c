@@ -99,7 +99,7 @@ static void advice_is_reading(void **state)
 
 /* Slow steps of conversions, and slow checks of files, by --wrap. */
 static int64_t step_ns, check_ns;
-static int views_before_slow; /* number of calls of stki_resample_view before the one that computes for 60 ms */
+static int views_before_slow; /* number of calls to stki_resample_view before the one that computes for 60 ms */
 
 void __real_stki_erase_row(const stki_field_plan *plan, const stki_occasion *occasion, uint8_t *row);
 void __wrap_stki_erase_row(const stki_field_plan *plan, const stki_occasion *occasion, uint8_t *row);

@@ -343,7 +343,7 @@ static void unknown_names_are_listed(void **state)
     stk_loader_destroy(loader);
 }
 
-/* With a timeout of 0, each call of a loader without workers makes a part of the batch, and finally all of it. */
+/* With a timeout of 0, each call to a loader without workers makes a part of the batch, and finally all of it. */
 static void polling_without_workers_ends_with_the_batch(void **state)
 {
     stk_loader *loaders[2];

@@ -17,7 +17,7 @@ typedef struct toy_slot {
     stki_ring_slot ring;
     int64_t step_seen;
     int phases_ended;
-    int looks; /* number of calls of toy_is_clear since its step began */
+    int looks; /* number of calls to toy_is_clear since its step began */
     int runs[3][MAX_TILES];
     int64_t sum;
 } toy_slot;

@@ -1,4 +1,4 @@
-/* Tests of planning a job in a program that uses the library: if HDF5 files are read, the program `stoker`, which
+/* Tests of planning a job in a program that uses the library: if HDF5 files are read, the `stoker` program, which
  * STOKER_HELPER names, makes the plan first. tests/cli/bad_hdf5.c simulates failures of libhdf5 there. */
 #include "io_files.h"
 #include "stk_test.h"

@@ -1,4 +1,4 @@
-/* faults.h: failures on request. Test programs are linked with --wrap, so that the library's calls of the functions
+/* faults.h: failures on request. Test programs are linked with --wrap, so that the library's calls to the functions
  * below go through faults.c; the library has no code for it. Thread-safe; 0 turns a fault off. */
 #ifndef STKT_FAULTS_H
 #define STKT_FAULTS_H

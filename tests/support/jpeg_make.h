@@ -1,4 +1,4 @@
-/* jpeg_make.h: JPEG images for tests, of every kind that libjpeg can write, and their pixels decoded by plain calls of
+/* jpeg_make.h: JPEG images for tests, of every kind that libjpeg can write, and their pixels decoded by plain calls to
  * libjpeg. */
 #ifndef STKT_JPEG_MAKE_H
 #define STKT_JPEG_MAKE_H

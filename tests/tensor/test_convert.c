@@ -799,7 +799,7 @@ static void test_what_it_says_of_itself(void **unused)
     if (!stki_isa_usable(STKI_ISA_AVX512))
         return;
     desc.dst_dtype = STK_I8;
-    for (int k = 0; k < 3; k++) /* planes of bytes */
+    for (int k = 0; k < 3; k++) /* 8-bit planes */
         desc.dst_strides[k] /= 4;
     for (int stores = STKI_STORES_AUTO; stores <= STKI_STORES_STREAMING; stores++) {
         desc.stores = (enum stki_stores)stores;

@@ -23,7 +23,7 @@ typedef struct stki_hdf5_guard {
 void stki_hdf5_enter(stki_hdf5_guard *guard, bool plugins);
 void stki_hdf5_leave(const stki_hdf5_guard *guard);
 
-/* Reports a failed call of the library and clears its error stack. Called between enter and leave. The message is
+/* Reports a failed call to the library and clears its error stack. Called between enter and leave. The message is
  * "FILE: NAME: WHAT (libhdf5: MESSAGE)"; `name` may be NULL. The status is derived from the library's error numbers:
  * STK_E_TRUNCATED, STK_E_UNSUPPORTED (newer version or missing filter), STK_E_NOT_FOUND, STK_E_MEMORY, STK_E_IO, or
  * else `otherwise`. */

@@ -53,7 +53,7 @@ static const char *path_of(const struct hdf5_writer *w)
     return stki_output_path(w->sink.output);
 }
 
-/* Checks for failed writes, which the library does not report. Called after calls of the library. */
+/* Checks for failed writes, which the library does not report. Called after calls to the library. */
 static stk_status check_sink(const struct hdf5_writer *w, stk_status status, stk_error *err)
 {
     if (w->sink.status == STK_OK)

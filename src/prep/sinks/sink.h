@@ -7,7 +7,7 @@
  *
  * A sink writes files under temporary names in `folder` and never renames them; the job does that when it is complete.
  * A killed job opens the sink again with its last mark. The bytes depend on the rows, the fields, the options and
- * most_rows, but not on how the rows were divided into calls of append, on the marks, or on the number of threads.
+ * most_rows, but not on how the rows were divided into calls to append, on the marks, or on the number of threads.
  */
 #ifndef STKI_SINK_H
 #define STKI_SINK_H

@@ -1,6 +1,6 @@
 /* stats_tally.h: the statistics of one field, computed in parts that can be merged. The result is bit-identical for any
  * division of rows among threads, tasks and runs, provided that blocks are not divided: a block is `block_rows`
- * consecutive rows starting at a multiple of it (fewer at the end, and if rows were skipped), processed by one call of
+ * consecutive rows starting at a multiple of it (fewer at the end, and if rows were skipped), processed by one call to
  * stki_tally_block. Everything else is independent of the order: counts, and sums without rounding (exact_sum.h).
  *
  * Inside a block the elements of a channel, row after row in C order, are divided into runs of STKI_RUN. 8-bit and

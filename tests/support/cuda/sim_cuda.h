@@ -51,7 +51,7 @@ typedef struct sim_counts {
     int streams, events; /* created by the program; without the legacy and per-thread streams */
     int contexts[SIM_GPUS];
     int64_t copies, kernels;    /* that ran */
-    int64_t synchronized_calls; /* calls of DeviceSynchronize */
+    int64_t synchronized_calls; /* calls to DeviceSynchronize */
     int64_t waiting_frees;      /* frees of device memory by the call that waits for the whole GPU */
     int pinned_policy;          /* the thread's memory policy in the last HostAlloc, and its first nodes */
     unsigned long pinned_nodes;

@@ -19,7 +19,7 @@
 #include <jansson.h>
 #include <string.h>
 
-/* Longest wait in ns per call of `next`, which bounds the delay of Ctrl-C and of updates of the live line. */
+/* Longest wait in ns per call to `next`, which bounds the delay of Ctrl-C and of updates of the live line. */
 #define SLICE_NS (STKI_SECOND / 4)
 
 const char *const lb_ending_words[] = {

@@ -36,7 +36,7 @@ struct lb_run {
     int64_t consume_ns, release_ns; /* part of elapsed_ns: in the consumer; in releasing batches */
     int64_t record_ns;              /* part of elapsed_ns: recording intervals and printing the live line */
     int64_t own_ns;                 /* rest of elapsed_ns, which is the overhead of this program */
-    struct lb_waits waits;          /* times of single calls of stk_loader_next */
+    struct lb_waits waits;          /* times of single calls to stk_loader_next */
     struct lb_waits gaps;           /* times from one received batch to the next */
     /* Accelerator utilization of the step consumer: steps and time after the end of the first step. */
     int64_t au_steps, au_span_ns;
