@@ -21,20 +21,20 @@ char *oracle_copy_out(char *to, const stk_tensor *tensor);
  * does not name the file. */
 void oracle_judge(struct outcome *o, const json_t *expecting, const char *path, const char *how);
 
-/* One for each kind of format: `path` is the file, `entry` its entry in the manifest. */
+/* One function per kind of format. `path` is the file and `entry` its manifest entry. */
 void oracle_arrays(struct outcome *o, const char *path, const json_t *entry);
 void oracle_beton(struct outcome *o, const char *path, const json_t *entry);
 void oracle_webdataset(struct outcome *o, const char *path, const json_t *entry);
 void oracle_megatron(struct outcome *o, const char *path, const json_t *entry);
 
-/* In oracle_records.c. Decompresses a gzip file into a temporary file and returns the path of that; other files:
+/* In oracle_records.c. Decompresses a gzip file into a temporary file and returns its path; for other files, returns
  * `path`. */
 const char *oracle_unpacked(const char *path, const json_t *entry, char *buffer, size_t size);
 void oracle_remove(const char *unpacked, const char *path);
-/* Reads every member of the file up to the first failure, which goes into `o`. */
+/* Reads every member of the file up to the first failure, which is recorded in `o`. */
 void oracle_read_all(struct outcome *o, const char *path, const stki_reader_opts *opts);
 /* Reads one record: its SHA-256 in C order as hex, and its bytes in *count. Returns false on failure, with the status
- * in `o`. Also checks that the record's shape is the one that the reader states without reading it. */
+ * in `o`. Also checks that the record's shape matches the shape that the reader reports without reading the record. */
 bool oracle_record(struct outcome *o, const stki_reader *reader, int64_t index, stki_scratch *scratch, char digest[65],
                    int64_t *count);
 void oracle_jpeg(struct outcome *o, const char *path, const json_t *entry);

@@ -1,6 +1,6 @@
-/* oracle_arrays.c: files of named arrays. Each is read mapped and with pread, each array whole and sample by sample;
- * all results must agree with the manifest. For a file that must be rejected, opening it or reading a member must fail
- * with the class in the manifest. */
+/* oracle_arrays.c: files of named arrays. Each file is read through a mapping and with pread, and each array both whole
+ * and sample by sample. All results must agree with the manifest. For a file that must be rejected, opening it or
+ * reading a member must fail with the class in the manifest. */
 #include "format.h"
 #include "oracle.h"
 #include "sha256.h"

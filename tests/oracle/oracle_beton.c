@@ -1,4 +1,4 @@
-/* oracle_beton.c: .beton files written by FFCV: every field of every sample, mapped and with pread. */
+/* oracle_beton.c: .beton files written by FFCV: every field of every sample, read through a mapping and with pread. */
 #include "format.h"
 #include "oracle.h"
 #include <inttypes.h>
@@ -28,7 +28,7 @@ static const char *expected_digest(const json_t *item, size_t index, const char 
     const json_t *decoded = json_array_get(json_object_get(item, "decoded"), index);
     const json_t *sample = json_array_get(json_object_get(item, "samples"), index);
 
-    if (!strcmp(kind, "rgb_image")) /* for a JPEG image there are two: of an accurate decode and of FFCV's fast one */
+    if (!strcmp(kind, "rgb_image")) /* JPEG images have two digests: of an accurate decode and of FFCV's fast decode */
         return json_string_value(json_is_array(decoded) ? json_array_get(decoded, 0) : decoded);
     return json_string_value(json_is_array(sample) ? json_array_get(sample, 1) : sample);
 }

@@ -1,5 +1,5 @@
 /* oracle_webdataset.c: tar archives, compared with what Python's tarfile and webdataset read: samples, keys, and the
- * bytes of every file, which are also read through the reader of each extension. */
+ * bytes of every file. The files are also read through the reader of each extension. */
 #include "file.h"
 #include "format.h"
 #include "oracle.h"
@@ -60,7 +60,7 @@ static void check_sample(struct outcome *o, const stki_webdataset *set, int64_t 
         check_file(o, set, sample, name, expected);
 }
 
-/* The readers of extensions that are kept as bytes must give the same bytes. */
+/* The readers of extensions that are delivered as raw bytes must return the same bytes. */
 static void check_reader(struct outcome *o, const stki_webdataset *set, int extension, const stki_reader_opts *opts,
                          const json_t *items)
 {

@@ -1,5 +1,5 @@
 /* Tests of the positions that each rank gets in each step, including the last batch, against a model that assigns rows
- * one by one, and near the largest numbers. */
+ * one by one, and near the integer limits. */
 #include "order.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 
 enum { MAX_N = 20, MAX_BATCH = 8, MAX_WORLD = 7 };
 
-/* The rows of one step of all ranks: their positions, of which the first `valid` are samples. */
+/* The rows of one step over all ranks. The first `valid` positions are samples; the rest are padding. */
 struct step {
     int rows, valid;
     int64_t positions[MAX_BATCH];
@@ -161,7 +161,7 @@ static void huge_numbers(void **state)
     }
     assert_int_equal(next, n);
 
-    /* one step that is larger than the data set: the padding repeats it many times */
+    /* one step is larger than the data set, so padding repeats the data set many times */
     stki_batching padded = {1000, INT64_C(1) << 62, 1, 3, STKI_LAST_PAD};
     stki_batch_rows rows = stki_batching_rows(&padded, 0);
 

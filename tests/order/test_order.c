@@ -91,7 +91,7 @@ static void sequential(void **state)
     stki_order_destroy(order);
 }
 
-/* Sizes on both sides of the limit between tables and the computed bijection. */
+/* Sizes on both sides of the threshold between shuffle tables and the computed bijection. */
 static void random_is_a_permutation(void **state)
 {
     static const int64_t sizes[] = {0, 1, 2, 3, 100, 65535, 65536, 65537, 70000};
@@ -104,7 +104,7 @@ static void random_is_a_permutation(void **state)
 
         samples_of(order, 2, 0, n, whole);
         assert_true(stkt_is_bijection(whole, n));
-        for (int64_t first = 0; first < n; first += 1 + first / 2) { /* random access, in runs of other lengths */
+        for (int64_t first = 0; first < n; first += 1 + first / 2) { /* random access, in runs of different lengths */
             int64_t count = n - first < 5000 ? n - first : 5000;
 
             samples_of(order, 2, first, count, part);
@@ -175,7 +175,7 @@ static void tables_come_back_the_same(void **state)
     stki_order_destroy(order);
 }
 
-/* Row R08 (tensorflow/tensorflow#13446): each epoch has its own order, and a second run has the same ones. */
+/* Row R08 (tensorflow/tensorflow#13446): each epoch has its own order, and a second run repeats these orders. */
 static void epochs_differ_and_repeat(void **state)
 {
     static const int64_t sizes[] = {1000, 70000};
@@ -282,8 +282,8 @@ static void check_union(const stki_order *order, int n, int64_t batch, int64_t w
     assert_int_equal(once, policy == STKI_LAST_DROP ? n - n % batch : n);
 }
 
-/* Rows D04, D05 and D06: with any world size the ranks together see each sample once. `drop` omits those that do not
- * fill a batch. */
+/* Rows D04, D05 and D06: with any world size the ranks together see each sample once. `drop` omits the samples that do
+ * not fill a batch. */
 static void union_over_ranks_is_exact(void **state)
 {
     enum { N = 37 };

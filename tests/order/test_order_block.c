@@ -61,8 +61,8 @@ static int unit_of(int64_t sample)
     return u;
 }
 
-/* With in_order each unit runs from its first sample to its last, in the order of units of window 1. The window and the
- * fingerprint make no difference. */
+/* With in_order, each unit is read from its first sample to its last, and units come in the order that window 1 gives.
+ * The window does not affect the order or the fingerprint. */
 static void in_order(void **state)
 {
     int64_t n = first[UNITS], samples[512], shuffled[512];
@@ -111,7 +111,7 @@ static void every_sample_once_in_groups_of_whole_units(void **state)
 
     (void)state;
     for (int64_t window = 1; window <= UNITS + 3; window += 3)
-        for (int64_t epoch = 0; epoch < 6; epoch++) { /* more epochs than tables */
+        for (int64_t epoch = 0; epoch < 6; epoch++) { /* more epochs than cached tables */
             stki_order *order = make(window, 7);
             bool seen[512] = {0}, left[UNITS] = {0};
             int64_t position = 0;
@@ -164,7 +164,7 @@ static void seeds_and_epochs_differ(void **state)
     stki_order_destroy(two);
 }
 
-/* Each unit comes first about equally often, as does each sample of a group that contains all units. */
+/* Each unit comes first about equally often. So does each sample in a group that contains all units. */
 static void places_are_uniform(void **state)
 {
     enum { DRAWS = 4000 };

@@ -1,6 +1,6 @@
 /* stki-threads */
-/* Tests of bucketing by length against its definition, over each kind of order, with unknown lengths, calls of any
- * length, any number of threads and a smaller last batch. */
+/* Tests of bucketing by length against its definition, for each kind of order, with unknown lengths, calls of any
+ * length, any number of threads, and a smaller last batch. */
 #include "allocate.h"
 #include "cmocka_all.h"
 #include "faults.h"
@@ -170,7 +170,7 @@ static void windows_as_long_as_the_epoch_and_longer(void **state)
     stki_order_destroy(order);
 }
 
-/* Windows of 20 positions: a window is sorted when one of its positions is evaluated. */
+/* Windows of 20 positions. A window is sorted when one of its positions is evaluated. */
 static void windows_are_ready_when_sorted(void **state)
 {
     const stki_order_opts opts = options(STKI_ORDER_SEQUENTIAL, 100, 10, 2);
@@ -189,7 +189,7 @@ static void windows_are_ready_when_sorted(void **state)
     stki_order_destroy(order);
 }
 
-/* The purpose of bucketing: the lengths within a batch differ much less. */
+/* Bucketing must serve its purpose: the lengths within a batch differ much less. */
 static void batches_hold_samples_alike(void **state)
 {
     stki_order_opts opts = options(STKI_ORDER_RANDOM, 10000, 50, 16);

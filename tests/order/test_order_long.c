@@ -80,8 +80,8 @@ static void correlations(void **state)
     }
 }
 
-/* Fixed points of permutations that are too long for many seeds: their sum over the epochs has mean and variance
- * `epochs`. */
+/* Fixed points of permutations that are too long to be tested with many seeds: their total over the epochs has mean and
+ * variance `epochs`. */
 static void fixed_points_of_a_million(void **state)
 {
     enum { N = 1000000, EPOCHS = 60 };

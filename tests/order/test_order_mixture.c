@@ -1,5 +1,6 @@
 /* Tests of mixtures of data sets against their definition, which this file computes step by step from the permutations:
- * exact counts in every epoch, every sample once before any comes twice, stop rules, subsets and rejected options. */
+ * exact counts in every epoch, no sample repeated before all have come once, stop rules, subsets, and rejected
+ * options. */
 #include "allocate.h"
 #include "cmocka_all.h"
 #include "faults.h"
@@ -90,7 +91,7 @@ static void check_definition(const stki_order_source *sources, int count, int64_
     assert_int_equal(stki_order_length(order), length);
     shares_of(sources, count, length, shares);
     assert_int_equal(stki_order_eval(outer, epoch, 0, length, q, NULL), STK_OK);
-    for (int64_t p = 0; p < length; p += 700) /* in calls that cut blocks */
+    for (int64_t p = 0; p < length; p += 700) /* in calls that end inside blocks */
         assert_int_equal(stki_order_eval(order, epoch, p, length - p < 700 ? length - p : 700, found + p, NULL),
                          STK_OK);
     for (int64_t p = 0; p < length; p++) {
@@ -177,7 +178,7 @@ static void many_sources_are_found(void **state)
     stki_order_destroy(order);
 }
 
-/* ---- what follows from it ---- */
+/* ---- consequences of the definition ---- */
 
 static void counts_are_exact_and_no_sample_comes_early(void **state)
 {

@@ -1,5 +1,5 @@
 /* Tests of the fingerprint of an order: equal for equal options, different if any option changes the sample at a
- * position, with the name of the difference. */
+ * position. The difference is named. */
 #include "cmocka_all.h"
 #include "order_difference.h"
 #include <string.h>

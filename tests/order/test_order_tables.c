@@ -1,6 +1,6 @@
 /* stki-threads */
-/* Tests of orders that build tables ahead. A consumer that visits the epochs in sequence waits only for the first
- * table, each table is built once, and the positions are those of an order that builds none ahead. */
+/* Tests of orders that build tables ahead of time. A consumer that visits the epochs in sequence waits only for the
+ * first table, each table is built once, and the positions equal those of an order that builds none ahead. */
 #include "cmocka_all.h"
 #include "counter.h"
 #include "order.h"
@@ -152,7 +152,7 @@ static void take_steps(void *context)
         stki_order_ahead(shared->order, epoch, first, BATCH, EPOCHS);
         if (memcmp(out, shared->expected + epoch * COUNT + first, sizeof out) != 0)
             stki_count(&shared->bad, 1);
-        if (step % 97 == 0) { /* as for a substitute sample from another epoch */
+        if (step % 97 == 0) { /* as when a substitute sample comes from another epoch */
             stki_order_eval(shared->order, 0, first, BATCH, out, NULL);
             if (memcmp(out, shared->expected + first, sizeof out) != 0)
                 stki_count(&shared->bad, 1);

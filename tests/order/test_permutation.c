@@ -78,7 +78,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sets that are too large to enumerate: images lie in the range, and those of a long run are distinct. */
+/* Sets that are too large to enumerate: images lie in the range, and a long run has no duplicates. */
 static void is_injective_on_huge_sets(void **state)
 {
     enum { RUN = 100000 };

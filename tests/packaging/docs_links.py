@@ -16,7 +16,7 @@ failures = []
 
 
 def anchors(path):
-    """The anchors that GitHub makes of a document's headings."""
+    """The anchors that GitHub generates for a document's headings."""
     seen = {}
     text = re.sub(r'```.*?```', '', open(os.path.join(root, path), encoding='utf8').read(), flags=re.S)
     for heading in re.findall(r'^#+ +(.*?) *$', text, re.M):

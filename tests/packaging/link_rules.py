@@ -8,7 +8,7 @@ Reports
   - an object that refers to one in a folder that its own may not use (src/CMakeLists.txt; BUILD_DIR/folders.txt);
   - a header that declares a function or object of a folder that the header's folder may not use;
   - weak symbols;
-  - a name that only tests use, unless UNUSED gives a reason: public names and those that the product uses may stay;
+  - a name that only tests use, unless UNUSED gives a reason (public names are allowed);
   - a function that only its own file and no test uses: it should be static.
 Only strong names that start with stk_ or stki_ count. Only debug builds are read, because an optimizing compiler removes
 references. Calls through tables of functions, by which lower folders call higher ones, do not appear. A static inline
@@ -22,7 +22,7 @@ import re
 import subprocess
 import sys
 
-# What only tests use, and why it cannot be in the tests.
+# Names that only tests use, and why they cannot be defined in the tests.
 UNUSED = {
     "stki_cuda_context_active": "asks the driver through the table that only cuda_*.c see",
     "stki_hdf5_reader_counts": "counters of a reader whose struct is its own file's",

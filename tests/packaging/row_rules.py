@@ -48,7 +48,7 @@ def main():
                     seen[i] += 1
                     if not re.fullmatch(allowed, source):
                         found.append(f"src/{source}:{number}: {line.strip()}")
-    # A rule that matches nothing, because a name has changed, must be reported.
+    # A rule that matches nothing, for example because a name has changed, must be reported.
     found += [f"nothing matches {pattern}" for i, (pattern, allowed) in enumerate(RULES) if not seen[i] and allowed != "nowhere"]
     for finding in found:
         print(finding, file=sys.stderr)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that every ctest has a timeout: SECONDS, or that of a CMake line whose comment says why.
+"""Checks that every ctest has a timeout: SECONDS, or a longer one set by a CMake line whose comment says why.
 
 usage: timeout_rules.py BUILD-FOLDER SECONDS"""
 import glob

@@ -1,7 +1,7 @@
 /* stki-threads */
-/* One page of a mapped file cannot be read. Exactly the records on that page must fail, with any number of workers, and
- * all others must be right. The page is replaced by a mapping of an empty file, so that accessing it raises SIGBUS as a
- * bad disk block does. */
+/* One page of a mapped file cannot be read. Exactly the records on that page must fail, and all others must be correct,
+ * with any number of workers. The page is replaced by a mapping of an empty file, so that accessing it raises SIGBUS as
+ * a bad disk block does. */
 #include "file.h"
 #include "io_files.h"
 #include "loader_handle.h"
@@ -27,8 +27,8 @@ static void make_bad(const stki_file *file)
     close(empty);
 }
 
-/* For each test cmocka installs a handler that does not call the previous one, and afterwards restores the signal
- * without ours. */
+/* For each test, cmocka installs a SIGBUS handler that does not call the previous one. Reinstalls the library's
+ * handler. */
 static int guard_on(void)
 {
     static struct sigaction ours;

@@ -70,7 +70,7 @@ static char *STK_PRINTF(3, 0) in_folder(char *text, size_t size, const char *for
     return text;
 }
 
-/* @NAME in a config stands for the file of that name in the test's folder. */
+/* @NAME in a config stands for the file NAME in the test's folder. */
 static stk_status STK_PRINTF(3, 0) open_config(stk_loader **out, stk_error *err, const char *format, va_list args)
 {
     char text[4096];
@@ -217,8 +217,8 @@ static void test_fields_apart(void **state)
     stk_loader_destroy(loader);
 }
 
-/* The same names in tables, lines of JSON and lists of images. The first file is b, whose names are not the first
- * ones. */
+/* The same names in tables, lines of JSON and lists of images. The first file is b, whose class names do not sort
+ * first. */
 static void test_texts(void **state)
 {
     static const struct {
@@ -268,14 +268,15 @@ static void test_given(void **state)
           "bee cat, big dog", 0);
 }
 
-/* Numbers are not renumbered, neither next to names nor without them. */
+/* Class numbers are never renumbered, whether or not other files of the field have class names. */
 static void test_numbers(void **state)
 {
     stk_loader *loader;
 
     (void)state;
     CHECK(open_loader("dataset: {fields: {label: {path: @two.npy}}}"), "", 3, 1);
-    /* Numbers next to names must be numbers of classes in the table; here there are 2, 0 and 1, or 4. */
+    /* If other files have names, the numbers must be class numbers of the table. Here it has two classes, 0 and 1, or
+     * four. */
     refused(STK_E_MISMATCH, "two.npy: record 0", "found 3", "dataset: {fields: {label: {path: [@fa, @two.npy]}}}");
     refused(STK_E_MISMATCH, "two.npy: record 0", "found 3",
             "datasets: [{fields: {label: {path: @fa}}}, {fields: {label: {path: @two.npy}}}]\n"
@@ -367,8 +368,8 @@ static void test_dtypes(void **state)
         "dataset: {fields: {label: {path: @fa, dtype: u8, source: {classes: [n01], unknown_class: 255}}}}"));
 }
 
-/* A sample that is left out of one field is left out of all, on every rank, with an index list and in one of two data
- * sets; it does not count as failed. */
+/* A sample that is left out of one field is left out of all fields, on every rank, also with an index list and in one
+ * of two data sets. It does not count as failed. */
 static void test_skip_everywhere(void **state)
 {
     static const char fields[] =
@@ -443,7 +444,7 @@ static void test_skip_and_split(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         stk_loader *loader = open_loader(config, cases[i].indices, "val", cases[i].fraction, cases[i].method);
 
-        if (i == 3) { /* 16 comes twice, in one part: the 6 different samples give 3 in each part */
+        if (i == 3) { /* 16 comes twice, both in one part: the 6 distinct samples give 3 in each part */
             const int64_t rows = stk_loader_samples(loader);
 
             assert_true(rows == 3 || rows == 4);
@@ -602,7 +603,7 @@ static void test_jobs(void **state)
     run_job("dataset: {fields: {label: {path: [@fa, @fb]}}}\nprep: {order: sequential}\n"
             "output: {path: @cut.beton, shard_rows: 2}");
     CHECK(open_loader("dataset: {fields: {label: {path: '@cut-*.beton'}}}"), "n01 n02 n03", 0, 0, 1, 1, 2);
-    /* Next to names, the numbers in a file must be those of the table; otherwise it is rejected. */
+    /* If other files have names, a file's numbers must be those of the common table; otherwise the file is rejected. */
     CHECK(open_loader("dataset: {fields: {label: {path: [@out.npy, @fb], source: {classes: {from: "
                       "@out.manifest.json}}}}}\nloader: {batch_size: 9}"),
           "n01 n02 n03", 0, 0, 2, 1, 2);
@@ -610,7 +611,7 @@ static void test_jobs(void **state)
     run_job("dataset: {fields: {label: {path: @fc}}}\nprep: {order: sequential}\noutput: {path: @alone.npy}");
     refused(STK_E_MISMATCH, "alone.manifest.json", "out.manifest.json",
             "dataset: {fields: {label: {path: [@out.npy, @alone.npy]}}}");
-    /* A manifest that lists a file with another size is ignored. */
+    /* A manifest is ignored if it lists a file with a different size. */
     stkt_write_npy(stkt_path("alone.npy"), "<i8", "False", "(3,)", 64, (int64_t[]){3, 1, 7}, 24);
     CHECK(open_loader("dataset: {fields: {label: {path: @alone.npy}}}"), "", 3, 1, 7);
 }

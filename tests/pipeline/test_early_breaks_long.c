@@ -55,7 +55,7 @@ static void check(const footprint *before, const footprint *after)
     assert_int_equal(after->descriptors, before->descriptors);
     assert_true(after->host.bytes <= before->host.bytes + 4096);
     assert_int_equal(after->slots.bytes, before->slots.bytes);
-    assert_true(after->resident <= before->resident + (INT64_C(16) << 20)); /* overhead of the heap */
+    assert_true(after->resident <= before->resident + (INT64_C(16) << 20)); /* heap overhead */
 }
 
 #define FILES                                                                                                    \
@@ -109,7 +109,7 @@ static void in_many_loaders(void **state)
         for (int k = 0; k < i % 4; k++) {
             assert_ok(stk_loader_next(loader, &batch, &err));
             if (k == 1)
-                held = batch; /* beyond the end of the loader */
+                held = batch; /* outlives the loader */
             else
                 stk_batch_release(batch);
         }

@@ -16,7 +16,7 @@ typedef struct bad_records {
     int count;
     stk_status status;
     const char *field;
-    const stk_status *statuses; /* per record, in place of `status`, if not NULL */
+    const stk_status *statuses; /* if not NULL: one status per record, instead of `status` */
 } bad_records;
 
 static stk_status wrap(void *context, const char *field, stki_reader **reader, stk_error *err)
@@ -196,7 +196,7 @@ static void masked_rows(void **state)
     stk_loader_destroy(loader);
 }
 
-/* The substitute for a sample is always the same, also after a restart and with other numbers of workers. */
+/* The substitute for a sample is always the same, even after a restart and with a different number of workers. */
 static void substitutes(void **state)
 {
     uint64_t hashes[22] = {0};
@@ -251,7 +251,7 @@ static void substitutes(void **state)
     assert_true(instead[17] != instead[18]);
 }
 
-/* A sample without elements can be a substitute: 51 samples of no or one element are replaced. */
+/* A sample without elements can be a substitute. 51 samples with at most one element are replaced. */
 static void empty_substitutes(void **state)
 {
     int64_t records[51], lengths[2] = {0};
@@ -283,8 +283,8 @@ static void empty_substitutes(void **state)
     stk_loader_destroy(loader);
 }
 
-/* Budgets are counted in the order of delivery. The error for an exceeded budget has the count and the last failure,
- * and is returned again by later calls. */
+/* Budgets are counted in the order of delivery. The error for an exceeded budget contains the count and the last
+ * failure, and later calls return it again. */
 static void budgets(void **state)
 {
     static const struct {
@@ -323,8 +323,8 @@ static void budgets(void **state)
         }
 }
 
-/* The allowed share is computed exactly: a run ends if more samples failed, not if as many did, whatever the rounding
- * of the double. */
+/* The allowed share is computed exactly, however the double is rounded: a run ends if more samples failed than allowed,
+ * not if exactly as many did. */
 static void shares(void **state)
 {
     (void)state;
@@ -520,7 +520,7 @@ static void policies_of_data_sets(void **state)
         "%s, "
         "weight: 3, fields: {x: {synthetic: {count: 60, shape: [2]}}}}], loader: {batch_size: 7, order: random, "
         "max_error_fraction: 1, epoch_length: 200, on_error: %s}}";
-    static const int64_t one[] = {11}; /* in both, because each is wrapped */
+    static const int64_t one[] = {11}; /* in both data sets, because both readers are wrapped */
     bad_records bad = {one, 1, STK_E_IO, NULL};
     stk_status status;
     stk_loader *loader;
@@ -604,8 +604,7 @@ static void the_list(void **state)
     stkt_remove_dir(dir);
 }
 
-/* Labels that are delivered with those of their partners: a masked row must not contain values of the previous
- * batch. */
+/* Labels are delivered with those of their partners. A masked row must not contain values of the previous batch. */
 static void masked_rows_of_mixed_labels(void **state)
 {
     bad_records five = {some, 5, STK_E_CORRUPT, "x"};
@@ -667,7 +666,7 @@ static void a_list_that_cannot_be_written(void **state)
     stk_loader_destroy(loader);
 }
 
-/* The same for batches on a device, and if no memory can be allocated to record the failures. */
+/* The same for batches on a device, and when there is no memory to record the failures. */
 static void on_a_device(void **state)
 {
     bad_records five = {some, 5, STK_E_CORRUPT, NULL};

@@ -1,6 +1,6 @@
 /* stki-threads */
 /* Tests of consumer_helps: a consumer makes rows while it waits, and its work is counted; it does not help where its
- * thread could be blocked or would not survive. */
+ * thread could block or would not survive. */
 #include "file.h"
 #include "ids_test.h"
 #include "loader_handle.h"
@@ -21,7 +21,7 @@ static int64_t helped(const stk_loader *loader)
     return stats.helped_ns;
 }
 
-/* Takes this number of whole epochs. */
+/* Takes and checks this number of whole epochs. */
 static void take_epochs(stk_loader *loader, int epochs)
 {
     for (int e = 0; e < epochs; e++) {
@@ -140,7 +140,7 @@ static stk_status give(void *context, const stk_transform_call *call, const stk_
     return STK_OK;
 }
 
-/* Not even if the option requests it. */
+/* The consumer does not help with work that may block, even if the option requests it. */
 static void never_what_may_block(void **state)
 {
     static const char *const fields[] = {

@@ -1,4 +1,5 @@
-/* Tests of image files that a config lists or a pattern matches: each is a sample, of any size, as in a folder. */
+/* Tests of image files that a config lists or a pattern matches: each is one sample of any size, as in an image
+ * folder. */
 #include "io_files.h"
 #include "loader_test.h"
 #include "png_make.h"
@@ -129,7 +130,7 @@ static void any_size(void **state)
     }
 }
 
-/* Without a crop all images need the same size. */
+/* Without a crop, all images must have the same size. */
 static void one_size(void **state)
 {
     stk_loader *loader = open_images(quoted("alike/*.png"), "", "num_workers: 2");
@@ -153,7 +154,7 @@ static void one_size(void **state)
     stk_loader_destroy(loader);
 }
 
-/* An image that cannot be read fails only its own sample; the others have one size or several. */
+/* An image that cannot be read fails only its own sample, whether the other images have one size or several. */
 static void unreadable(void **state)
 {
     static const char skip[] = "on_error: skip, max_error_fraction: 0.1, num_workers: 2";
@@ -182,7 +183,7 @@ static void unreadable(void **state)
     assert_status(stk_loader_next(loader, &batch, &err), STK_E_TRUNCATED);
     assert_int_equal(err.record, 0);
     stk_loader_destroy(loader);
-    write_image("alike/00.png", &large, 0); /* another size than the others, changed after the loader was opened */
+    write_image("alike/00.png", &large, 0); /* differs in size from the others; changed after the loader was opened */
     loader = open_images(quoted("alike/0[1-9].png"), "", "num_workers: 0");
     write_image("alike/02.png", &large, 0);
     assert_status(stk_loader_next(loader, &batch, &err), STK_E_MISMATCH);
@@ -273,7 +274,7 @@ static void assert_refused(const char *folder, const char *rest, stk_status want
     assert_int_equal(status, wanted);
 }
 
-/* Class numbers are not interpolated, and bits are not dropped or added implicitly. */
+/* Class numbers are not interpolated, and bits are never dropped or added implicitly. */
 static void refused(void **state)
 {
     (void)state;

@@ -273,7 +273,7 @@ static void write_records(const char *name, int64_t first, int64_t count)
         }
         fprintf(file, ", \"bad\": %s}\n", i == 2 ? "\"two\"" : "1");
         if (i % 3 == 0)
-            fputc('\n', file); /* blank lines count in no field */
+            fputc('\n', file); /* blank lines do not count in any field */
     }
     fclose(file);
 }
@@ -305,8 +305,8 @@ static void check_field(stk_batch *batch, int f, int64_t rows)
                         ((double *)t.data)[2 * i + 1] == -value_of(i, f));
 }
 
-/* Fields of one file are looked up in one pass, more than fit in one together: each has its own values. Nested keys,
- * one key with two dtypes, and fields that read only some of the files. */
+/* Fields of one file are looked up together in one pass. Here there are more fields than fit in one pass, and each must
+ * get its own values. Also nested keys, one key with two dtypes, and fields that read only some of the files. */
 static void test_together(void **state)
 {
     enum { ROWS = 50, FIRST = 20 };
@@ -348,7 +348,7 @@ static void test_together(void **state)
     stk_loader_destroy(loader);
 }
 
-/* The error of a column is that of its field; other columns of the file do not matter. */
+/* An error in a column belongs to its field and does not affect other columns of the file. */
 static void test_bad_column(void **state)
 {
     stk_loader *loader;

@@ -1,7 +1,7 @@
 /* stki-threads */
-/* A process is killed at random moments and restarted until it finishes. The last checkpoint must
- * contain every sample of every epoch exactly once. A checkpoint is one file with the loader's position and the samples
- * seen so far, which stand for the weights of a training run. */
+/* A process is killed at random moments and restarted until it finishes. The last checkpoint must contain every sample
+ * of every epoch exactly once. A checkpoint is one file with the loader's position and the samples seen so far, which
+ * stand in for the weights of a training run. */
 #include "loader_test.h"
 #include "test_random.h"
 #include <signal.h>
@@ -97,7 +97,7 @@ static void killed_and_started_again(void **state)
             _exit(train(path, turn % 4));
         assert_true(child > 0);
         stki_sleep_ns(1000 * stkt_random_in(&random, 1000, most_us));
-        most_us += 500 + most_us / 20; /* so that it finishes on any machine */
+        most_us += 500 + most_us / 20; /* so that the test finishes on any machine */
         (void)kill(child, SIGKILL);
         assert_int_equal(waitpid(child, &status, 0), child);
         if (WIFEXITED(status))

@@ -84,10 +84,10 @@ static void launchers_are_found(void **state)
         {"PMI_RANK=5 PMI_SIZE=6 MPI_LOCALNRANKS=3 MPI_LOCALRANKID=2", "MPICH", 5, 6, 3, 3},
         {"SLURM_PROCID=7 SLURM_NTASKS=9 SLURM_LOCALID=4", "Slurm", 7, 9, 0, 5},
         {"SLURM_PROCID=1 SLURM_NTASKS=9 SLURM_STEP_NUM_TASKS=2 SLURM_NTASKS_PER_NODE=2(x3)", "Slurm", 1, 2, 0},
-        /* A batch script is one process, whatever its allocation; what srun starts from it is a task. */
+        /* A batch script is one process, whatever its allocation. A process that srun starts from it is a task. */
         {"SLURM_PROCID=0 SLURM_NTASKS=4 ENVIRONMENT=BATCH", "alone", 0, 1, 0},
         {"SLURM_PROCID=2 SLURM_NTASKS=4 ENVIRONMENT=BATCH SLURM_STEP_ID=0", "Slurm", 2, 4, 0},
-        /* srun that starts one torchrun per machine, or mpirun in an allocation: the inner launcher wins. */
+        /* If srun starts one torchrun per machine, or mpirun runs in an allocation, the inner launcher wins. */
         {"RANK=9 WORLD_SIZE=16 SLURM_PROCID=1 SLURM_NTASKS=2", "torchrun", 9, 16, 0},
         {"OMPI_COMM_WORLD_RANK=5 OMPI_COMM_WORLD_SIZE=8 SLURM_PROCID=0 SLURM_NTASKS=2", "Open MPI", 5, 8, 0},
         /* A single variable does not indicate a launcher. */
@@ -117,7 +117,7 @@ static void launchers_are_found(void **state)
 static void options_and_launcher_must_agree(void **state)
 {
     static const struct {
-        const char *environment, *keys, *says; /* says NULL: no error, and rank and world are expected */
+        const char *environment, *keys, *says; /* NULL: no error; rank and world_size are expected */
         int64_t rank, world_size;
         const char *source;
     } cases[] = {
@@ -234,7 +234,7 @@ static void a_loader_reports_its_ranks(void **state)
     }
     for (int i = 0; i < 10; i++)
         assert_int_equal(seen[i], 2);
-    /* In C, rank 0 with a world_size is an explicit rank, which must agree, too. */
+    /* In C, rank 0 with a world_size is an explicit rank, which must also agree. */
     opts.world_size = 4;
     assert_status(stk_loader_open(&opts, &loader, &err), STK_E_CONFIG);
     assert_says("options: loader.rank: found 0, but torchrun sets 3");

@@ -345,7 +345,7 @@ static void normalized_images(void **state)
     }
 }
 
-/* A tile may be a part of one large sample. */
+/* A tile may be part of one large sample. */
 static void large_samples_are_cut(void **state)
 {
     stk_loader *loader;
@@ -454,7 +454,7 @@ static void no_allocation_per_batch(void **state)
         }
         for (int k = 0; k < STKI_MEM_KINDS; k++) {
             stki_memory_read((enum stki_memory_kind)k, &after);
-            /* the order may build the table of a new epoch, and a worker that was idle may start now */
+            /* the order may build the table of a new epoch, and an idle worker may only now start */
             assert_true(after.total_allocations - before[k].total_allocations <=
                         (k == STKI_MEM_HOST ? 6 + 8 * workers : 0));
         }

@@ -180,7 +180,7 @@ static void late_steps_are_converting(void **state)
     step_ns = 0;
 }
 
-/* Rows are measured and then copied; both check the file, and each check counts once. */
+/* Rows are measured and then copied. Both steps check the file, and each check is counted once. */
 static void checks_are_reading(void **state)
 {
     const char *path = stkt_path("lists.jsonl");
@@ -269,7 +269,7 @@ static void workers_add_up(void **state)
     stk_loader_destroy(loader);
 }
 
-/* ---- chunks that are decompressed several times ---- */
+/* ---- chunks that are decompressed repeatedly ---- */
 
 enum { ROWS = 60, LENGTH = 32, CHUNK_ROWS = 8, ROW_BYTES = LENGTH * 4 };
 
@@ -349,7 +349,7 @@ static void plain_data_have_no_packed_bytes(void **state)
     stk_loader_destroy(loader);
 }
 
-/* A worker waits for one thing at a time, and not longer than the run takes. */
+/* A worker waits for only one thing at a time, and for no longer than the run takes. */
 static void waits_are_within_the_run(void **state)
 {
     const int64_t begin = stki_now_ns();

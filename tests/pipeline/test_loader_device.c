@@ -1,6 +1,6 @@
 /* stki-threads */
-/* Loaders that deliver on a device must give the same bytes, ends and errors as those that do not, wherever data is
- * converted and with any number of batches on the device. The device is the host device, or the test device whose
+/* Loaders that deliver on a device must give the same bytes, ends of data and errors as loaders that do not, wherever
+ * data is converted and however many batches are on the device. The device is the host device, or the test device whose
  * memory the processor cannot access. */
 #include "clock.h"
 #include "convert_choice.h"
@@ -25,7 +25,7 @@ static stk_device *host_device(void)
 
 /* ---- the same bytes ---- */
 
-/* Samples of every kind of dtype and layout, with every kind of transform; %s is the place of further transforms. */
+/* Samples of every kind of dtype and layout, with every kind of transform; %s is replaced by further transforms. */
 static const struct {
     const char *name, *field;
     bool converts; /* the device can do some of the conversion */
@@ -507,8 +507,8 @@ static void timeouts_name_what_is_held_or_slow(void **state)
     stk_loader_destroy(loader);
 }
 
-/* Row P06: a reader hangs in a worker or in the copying thread that works in its place. Closing ends nevertheless, and
- * says which thread is stuck in which file. Its memory is freed when it returns. */
+/* Row P06: a reader hangs in a worker, or in the copying thread if there are no workers. Closing returns nevertheless,
+ * and its error says which thread is stuck in which file. The thread's memory is freed when it returns. */
 static void p06_closing_does_not_wait_for_a_stuck_reader(void **state)
 {
     (void)state;
@@ -522,7 +522,7 @@ static void p06_closing_does_not_wait_for_a_stuck_reader(void **state)
 
         stki_memory_read(STKI_MEM_HOST, &before);
         assert_ok(stkt_open_faulty(&loader, &fault, false, &err, COUNTED, workers, "close_timeout: 50ms"));
-        do /* until it is reading */
+        do /* until the thread is reading */
             assert_status(stk_loader_next_timeout(loader, 20000000, &batch, &err), STK_E_TIMEOUT);
         while (!strstr(err.message, "reading"));
         assert_status(stk_loader_close(loader, &err), STK_E_TIMEOUT);
@@ -642,8 +642,8 @@ static void slots_wait_for_release_and_export(void **state)
     stk_stream_destroy(other);
 }
 
-/* A stream's handle is freed when it is destroyed (AddressSanitizer detects a later use), but the event for a deleter
- * that runs later is not: the slot is not filled before the blocked copy ends. */
+/* A stream's handle is freed when it is destroyed (AddressSanitizer detects a later use). The event for a deleter that
+ * runs later is not freed, so the slot is not filled before the blocked copy ends. */
 static void a_deleter_may_outlive_the_stream(void **state)
 {
     const stki_device_ops *ops = host_device()->ops;
@@ -676,8 +676,8 @@ static void a_deleter_may_outlive_the_stream(void **state)
     stk_loader_destroy(loader);
 }
 
-/* A slot from which a stream still copies is filled only after the copy. Meanwhile, next times out, and the loader can
- * be closed. With a second slot, a loader without workers uses that one. */
+/* A slot from which a stream is still copying is filled only after the copy has finished. Meanwhile, next times out,
+ * and the loader can be closed. With a second slot, a loader without workers uses that one. */
 static void copy_from_slots(int workers, int prefetch)
 {
     const stki_device_ops *ops = host_device()->ops;
@@ -719,8 +719,8 @@ static void copy_from_slots(int workers, int prefetch)
     stk_stream_destroy(stream);
 }
 
-/* Without a device, the functions with streams work like those without. Releasing does not wait for the stream, but the
- * slot does before it is filled again. */
+/* Without a device, the functions with streams work like those without. Releasing a batch does not wait for the stream,
+ * but filling its slot again does. */
 static void streams_are_fine_without_a_device(void **state)
 {
     (void)state;
@@ -898,8 +898,8 @@ static void auto_says_why(void **state)
     stk_loader_destroy(loader);
 }
 
-/* A batch takes 11 ms in the workers and 10.2 ms with the device, a gain of less than a tenth. Without decoding it
- * takes 1 and 0.5 ms. */
+/* A batch takes 11 ms in the workers and 10.2 ms with the device, a gain of less than a tenth. Without decoding, it
+ * takes 1 ms and 0.5 ms. */
 static void decoding_counts_either_way(void **state)
 {
     stki_convert_costs costs = {.host_read = 10e6,
@@ -962,7 +962,7 @@ static void open_survives_every_failed_allocation(void **state)
         stki_memory_fail_at(n);
         status = stk_loader_open_text(text, NULL, NULL, 0, &loader, &err);
         stki_memory_fail_at(0);
-        if (status == STK_OK) { /* either no allocation failed, or one that the loader can do without */
+        if (status == STK_OK) { /* either no allocation failed, or the loader can do without the one that failed */
             bool done_without = stk_loader_note_count(loader) > 0 && has_note(loader, "memory");
 
             assert_ok(stk_loader_next(loader, &batch, &err));

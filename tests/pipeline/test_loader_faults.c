@@ -1,6 +1,6 @@
 /* stki-threads */
-/* Tests of a loader when something fails, hangs or is too small. Errors come in the place of their batch, persist, name
- * their record, and are never reported as the end; timeouts do not persist. */
+/* Tests of a loader when something fails, hangs or is too small. An error comes in place of its batch, persists, names
+ * its record, and is never reported as the end of the data. Timeouts do not persist. */
 #include "clock.h"
 #include "error.h"
 #include "faults.h"
@@ -131,7 +131,7 @@ static void the_first_row_in_order_is_blamed(void **state)
     }
 }
 
-/* With skipped rows a batch is shorter; no rows move in from the next batch. */
+/* A batch with skipped rows is shorter; it gets no rows from the next batch. */
 static void skipped_rows_close_up(void **state)
 {
     (void)state;
@@ -192,7 +192,7 @@ static void p06_a_stuck_worker(void **state)
                                    workers == 1 ? "200ms" : "2s")); /* enough time for the workers that are not stuck */
         assert_ok(stk_loader_next_timeout(loader, 60 * STKI_SECOND, &batch, &err));
         stk_batch_release(batch);
-        do /* until it is reading */
+        do /* until the worker is reading */
             assert_status(stk_loader_next(loader, &batch, &err), STK_E_TIMEOUT);
         while (!strstr(err.message, "reading"));
         for (int i = 0; i < 2; i++) { /* a timeout does not persist: the next call waits again */
@@ -224,7 +224,7 @@ static void a_slow_sample_delays_its_own_batch(void **state)
     assert_ok(stkt_open_faulty(&loader, &fault, false, &err, CONFIG, 2, 1, 4, "60s", "60s"));
     assert_ok(stk_loader_next(loader, &batch, &err));
     stk_batch_release(batch);
-    for (int slice = 1; slice <= 3; slice++) { /* a consumer that waits in several calls gets the total time */
+    for (int slice = 1; slice <= 3; slice++) { /* the total waiting time of several calls is reported */
         double seconds = 0;
 
         assert_status(stk_loader_next_timeout(loader, 50000000, &batch, &err), STK_E_TIMEOUT);

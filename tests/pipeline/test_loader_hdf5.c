@@ -101,7 +101,7 @@ static void every_order(void **state)
                                     "loader: {order: %s, batch_size: 50, num_workers: %d, num_epochs: 2, access: %s, "
                                     "cache_bytes: 4KiB}",
                                     path, path, orders[o], workers, access ? "pread" : "mmap"));
-                /* Only random order decodes chunks repeatedly, so only it has this note. */
+                /* Only random order decodes chunks repeatedly, so only it adds this note. */
                 assert_int_equal(notes_say(loader, "order: block decodes"), o == 1);
                 check_epoch(loader);
                 check_epoch(loader);
@@ -196,7 +196,7 @@ static void once_by_blocks(void **state)
             "dataset: {fields: {images: {path: %s, source: {name: images}}, labels: {path: %s, source: {name: "
             "group/labels}}}}\nloader: {order: block, block_window: 3, batch_size: 40, num_workers: %d, num_epochs: "
             "3, cache_bytes: %d}",
-            path, path, workers, 16 * CHUNK * WIDTH); /* half of the chunks */
+            path, path, workers, 16 * CHUNK * WIDTH); /* the cache holds half of the chunks */
         assert_ok(stki_document_parse(text, (int64_t)strlen(text), "text", NULL, &document, &err));
         assert_ok(stki_config_read(document, NULL, &config, &err));
         config->wrap_reader = keep_reader;
@@ -212,7 +212,8 @@ static void once_by_blocks(void **state)
     }
 }
 
-/* A damaged chunk is an error in the place of its batch that names the record; the batches before it are delivered. */
+/* A damaged chunk causes an error in place of its batch, which names the record. The batches before it are
+ * delivered. */
 static void broken_chunk(void **state)
 {
     const char *path = stkt_path("broken.h5");

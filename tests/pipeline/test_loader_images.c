@@ -54,7 +54,7 @@ static void check_row(const uint8_t *row, int i)
     uint8_t *whole = stkt_jpeg_plain(file, JCS_RGB, 1, false);
     int top = (height_of(i) - SIDE) / 2, left = (width_of(i) - SIDE) / 2, found = -1;
 
-    /* An odd remainder may go to either side. */
+    /* An odd pixel may go to either side. */
     for (int t = top; t <= top + 1 && found < 0; t++)
         for (int l = left; l <= left + 1 && found < 0; l++) {
             bool same = true;

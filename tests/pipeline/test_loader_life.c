@@ -25,7 +25,7 @@ static void check_rows(const uint8_t *data, int64_t first)
     }
 }
 
-/* Row P02: if all slots are held, next waits and the error says so; held batches do not change. */
+/* Row P02: if all slots are held, next waits, and the error says so. Held batches do not change. */
 static void p02_a_held_batch_is_not_overwritten(void **state)
 {
     (void)state;
@@ -236,7 +236,7 @@ static void retained_and_used(void **state)
     stk_loader_destroy(loader);
 }
 
-/* In a child of a process with threads, TSan supports no threads, so the child uses no workers. */
+/* TSan does not support threads in a child of a multithreaded process, so the child uses no workers. */
 #if defined(__SANITIZE_THREAD__)
 enum { CHILD_WORKERS = 0 };
 #else
@@ -371,7 +371,7 @@ static void polling_without_workers_ends_with_the_batch(void **state)
         for (int i = 0; i < 2; i++)
             stk_batch_release(batches[i]);
     }
-    assert_true(timeouts > 2); /* 8 MiB are several parts */
+    assert_true(timeouts > 2); /* a batch of 8 MiB has several parts */
     assert_int_equal(stk_loader_next_timeout(loaders[0], 0, &batches[0], &err), STK_END);
     for (int i = 0; i < 2; i++)
         stk_loader_destroy(loaders[i]);

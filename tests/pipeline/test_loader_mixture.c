@@ -1,6 +1,6 @@
 /* stki-threads */
-/* Mixtures of data sets in loaders, from configs and from the C structs: rows and their origin, shares, workers and
- * ranks, stop rules, subsets and rejected options. */
+/* Mixtures of data sets in loaders, from configs and from the C structs: the origin of rows, shares, workers and ranks,
+ * stop rules, subsets, and rejected options. */
 #include "ids_test.h"
 
 /* ---- mixtures ---- */

@@ -45,7 +45,7 @@ static void values_by_name(void **state)
                                             "a.b", "loader..", "dataset.fields.z.layout", "dataset.fields.x.nothing"};
         char *value = stk_loader_option(loader, wrong[i], &err);
 
-        if (strcmp(wrong[i], "loader") == 0 || !*wrong[i]) /* lists all options */
+        if (strcmp(wrong[i], "loader") == 0 || !*wrong[i]) /* not options, but these list their options */
             assert_non_null(value);
         else if (value)
             fail_msg("%s: found %s", wrong[i], value);
@@ -60,7 +60,7 @@ static void values_by_name(void **state)
     stk_loader_destroy(loader);
 }
 
-/* Every key of the section `loader` that has its own value can be read. */
+/* Every key of the `loader` section that has its own value can be read. */
 static void every_loader_row(void **state)
 {
     const stki_option_table *table = stki_config_sections[0];

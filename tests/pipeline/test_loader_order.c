@@ -113,7 +113,7 @@ static void splits_are_disjoint_and_complete(void **state)
                      100);
 }
 
-/* Samples that are appended later do not change the part of the others. */
+/* Appending samples does not change which part the others are in. */
 static void hash_splits_are_stable(void **state)
 {
     static int64_t before[4000], after[4000];
@@ -145,7 +145,7 @@ static void hash_is_the_published_one(void **state)
     assert_memory_equal(ids, expected, sizeof expected);
 }
 
-/* Samples of one group are in one part, wherever they are in the data set. */
+/* All samples of a group are in one part, wherever they are in the data set. */
 static void split_by_a_field(void **state)
 {
     static int64_t val[4000], train[4000];
@@ -312,11 +312,11 @@ static double quality_of(stk_loader *loader)
 }
 
 /* Row F11 (libffcv/ffcv#304): records sorted by class, 1000 classes, batches of 16. The note compares the number of
- * classes in a batch with that of a full shuffle, and its number must match the batches. */
+ * classes per batch with that of a full shuffle, and must match the batches. */
 static void block_says_how_well_it_mixes(void **state)
 {
     enum { N = 64000, BATCH = 16, CLASS = N / 1000 };
-    /* approximately, because this is with replacement */
+    /* approximately, because this formula is for sampling with replacement */
     const double shuffled = 1000 * (1 - pow(1 - 1.0 / 1000, BATCH));
     static int64_t ids[N];
     double last = 0;
@@ -438,7 +438,7 @@ static void no_batch_waits_for_a_sort(void **state)
 
             assert_int_equal(stk_loader_next(loader, &batch, NULL), STK_OK);
             stk_batch_release(batch);
-            assert_int_equal(stki_counted(&evaluated_late), 1); /* only for the first window */
+            assert_int_equal(stki_counted(&evaluated_late), 1); /* only for the first window, not again later */
         }
         stk_loader_destroy(loader);
     }

@@ -42,7 +42,7 @@ static stk_status hold(void *context, const stk_transform_call *call, const stk_
     return STK_OK;
 }
 
-/* Sample 5 belongs to step 1; the calls before it are short, so its own call may not be timed. */
+/* Sample 5 belongs to step 1. The calls before it are short, so its own call may not have been timed. */
 static void a_transform_that_does_not_return(void **state)
 {
     stk_transform transform = STK_TRANSFORM_INIT;
@@ -133,7 +133,7 @@ static void a_page_that_does_not_come(void **state)
     assert_int_equal(doing.stage, STKI_STAGE_MAPPED);
     assert_string_equal(doing.path, second);
     assert_int_equal(doing.record, 6);
-    for (int page = 0; page < 6; page++) /* more than are needed */
+    for (int page = 0; page < 6; page++) /* more posts than are needed */
         sem_post(&go_on);
     assert_ok(stk_loader_next(loader, &batch, &err));
     stk_batch_release(batch);

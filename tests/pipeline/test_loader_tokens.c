@@ -1,7 +1,7 @@
 /* stki-threads */
 /* Streams of tokens in loaders: windows that do not cross the ends of shards, at fixed, shifted and random offsets;
  * targets for the next token as views; documents, padded and packed, with segments and positions. Token i of shard s is
- * s * 1000 + i + 1, so each window shows where it is from. */
+ * s * 1000 + i + 1, so each window shows where it comes from. */
 #include "io_files.h"
 #include "stk_test.h"
 #include <stoker/loader.h>
@@ -194,8 +194,8 @@ static void shifted_mixture(void **state)
     assert_int_equal(of[1], 16);
 }
 
-/* Windows at random offsets: an epoch has as many as fit without overlap, and none comes twice before all have come
- * once. */
+/* Windows at random offsets: an epoch has as many windows as fit without overlap, and none comes twice before all have
+ * come once. */
 static void random_windows(void **state)
 {
     static int64_t firsts[4000];
@@ -395,7 +395,7 @@ static void documents_are_packed(void **state)
                              length, length == 45 ? 65535 : 0, total / length + 1 + (length == 5 ? 30 : 1));
 }
 
-/* Another packing is another order, so a saved state must not fit. */
+/* A different packing is a different order, so a saved state must be rejected. */
 static void packing_is_in_the_fingerprint(void **state)
 {
     char prints[3][32];

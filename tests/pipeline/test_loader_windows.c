@@ -1,7 +1,7 @@
 /* stki-threads */
 /* Windows over samples: clips of images from folders, arrays, tar archives and tables; the values of other fields,
  * groups, moving offsets, failed samples, resuming and ranks. Image i of a folder has a single gray value, 20 * i, and
- * its own size; frame f of the array of clips has (y, x, f) as its pixel (y, x). */
+ * its own size; in frame f of the array of clips, pixel (y, x) is (y, x, f). */
 #include "faulty.h"
 #include "jpeg_make.h"
 #include "loader_test.h"
@@ -142,7 +142,7 @@ static int64_t drain(stk_loader *loader, uint8_t *x, int64_t *y)
     return rows;
 }
 
-/* The number of the image from which all pixels of this 2 x 2 row are. */
+/* The number of the image from which all pixels of this 2 x 2 row come. */
 static int gray_of(const uint8_t *row)
 {
     const int number = (row[0] + 10) / 20;
@@ -275,7 +275,7 @@ static void a_field_divides_groups(void **state)
     int64_t rows;
 
     (void)state;
-    assert_int_equal(stk_loader_note_count(loader), 1); /* no window contains the run of two */
+    assert_int_equal(stk_loader_note_count(loader), 1); /* a note: no window contains the run of two */
     rows = drain(loader, x, y);
     assert_int_equal(rows, 3 + 15);
     for (int64_t r = 0; r < rows; r++)
@@ -314,7 +314,7 @@ static void arrays_have_values_beside_them(void **state)
     }
 }
 
-/* Every window is in one folder, whatever its offset. With random offsets each position comes before any comes
+/* Every window is in one folder, whatever its offset. With random offsets, every position comes once before any comes
  * twice. */
 static void moving_windows_stay_in_their_group(void **state)
 {
@@ -333,7 +333,7 @@ static void moving_windows_stay_in_their_group(void **state)
                                             "loader: {order: random, num_epochs: %d, num_workers: 2, batch_size: 2}}",
                              window, EPOCHS),
                      x, y);
-        assert_int_equal(rows, EPOCHS * 3); /* 4 and 2 positions, every second: 2 and 1 */
+        assert_int_equal(rows, EPOCHS * 3); /* every second of 4 and of 2 positions: 2 and 1 */
         for (int64_t r = 0; r < rows; r++) {
             const int first = gray_of(x + r * 36);
 
@@ -389,7 +389,7 @@ static void a_failed_sample_fails_its_windows(void **state)
     "{dataset: {fields: {" CLIPS ", y: {path: labels.npy}}}, loader: {batch_size: 4, order: random, seed: 9, " \
     "num_workers: %d, num_epochs: 2, rank: %d, world_size: %d}}"
 
-/* A run that starts in the middle and two ranks together deliver the same as one run. */
+/* A run that resumes in the middle delivers the same as an uninterrupted run, and so do two ranks together. */
 static void resumes_and_ranks_agree(void **state)
 {
     enum { ROW = 3 * CROP * CROP * 3 };
@@ -580,7 +580,7 @@ static void files_give_segments(void **state)
             for (int k = 0; k < 4; k++)
                 assert_int_equal(values[at * 4 + k], f * 100 + r + 2 * k);
     assert_int_equal(rows, at);
-    /* each file that is long enough once per epoch, at a random position */
+    /* each file that is long enough comes once per epoch, at a random position */
     rows =
         drain(open_ok(SEGMENTS, "length: 4, stride: 4, offsets: random", ", order: random, num_epochs: 200"), x, NULL);
     assert_int_equal(rows, 4 * 200);
@@ -599,7 +599,7 @@ static void files_give_segments(void **state)
     for (int f = 0; f < FILES; f++)
         for (int r = 0; r + 4 <= rows_of[f]; r++)
             assert_true(places[f][r]);
-    /* a part consists of whole files, random ones or the last ones */
+    /* a part consists of whole files: random ones or the last ones */
     for (int method = 0; method < 2; method++) {
         const char *part = method ? ", num_epochs: 9, split: {part: val, fraction: 0.25, method: contiguous}"
                                   : ", num_epochs: 9, split: {part: val, fraction: 0.25}";
@@ -652,7 +652,7 @@ static void an_unreadable_file_fails_its_segment(void **state)
     assert_int_equal(drain(loader, x, NULL), 3 * 5);
 }
 
-/* The error has the number of samples that a window needs and that of the longest group. */
+/* The error states how many samples a window needs and how many the longest group has. */
 static void no_window_fits(void **state)
 {
     static const struct {

@@ -16,7 +16,7 @@ static const char *const fields[FIELDS] = {"image", "label", "other"};
 
 /* A config, and the failing samples of each field. */
 typedef struct scene {
-    char text[2048]; /* up to the options of a run */
+    char text[2048]; /* the config up to the options that differ between runs */
     bool bad[FIELDS][MOST];
     bool any_bad; /* otherwise the readers are not wrapped */
 } scene;
@@ -130,8 +130,8 @@ static void take(rows *out, const stk_batch *batch)
     }
 }
 
-/* Appends the rows that all ranks deliver in steps [from, to) of all epochs, and saves the position after them. bytes
- * 0: there is no saved position yet. */
+/* Appends the rows that all ranks deliver in steps [from, to) of all epochs, and saves the position after them. *bytes
+ * is 0 if there is no saved position yet. */
 static void run(const scene *s, int world_size, int workers, int64_t from, int64_t to, uint8_t *state, int64_t *bytes,
                 rows *out)
 {
@@ -393,8 +393,8 @@ static void damaged_images(void **state)
     "[{mixup: {p: %d, labels: label}}]}, label: {synthetic: {count: 12, shape: [], dtype: u8}}, other: {synthetic: " \
     "{count: 12, shape: []}}}}, loader: {global_batch_size: 4, digest: bytes, error_list: '%s'"
 
-/* Sample 5 fails. Without mixing (p: 0) only its row is lost. With mixing (p: 1) row 4 is lost, too, possibly on
- * another rank, which lists that row with the sample that failed and counts no failed sample. */
+/* Sample 5 fails. Without mixing (p: 0) only its row is lost. With mixing (p: 1), row 4 is also lost, possibly on
+ * another rank. That rank lists the row with the sample that failed, and counts no failed sample. */
 static void the_list(void **state)
 {
     static scene s;
@@ -438,12 +438,12 @@ static void the_list(void **state)
         }
 }
 
-/* on_error is that of the failed sample's data set, also for the partner's row; max_errors counts failed samples, not
- * rows. */
+/* The policy is on_error of the failed sample's data set, even for the partner's row. max_errors counts failed samples,
+ * not rows. */
 static void policies_and_budgets(void **state)
 {
     static const struct {
-        int counts[2]; /* of a, which skips, and b, which does not; the larger one's sample fails */
+        int counts[2]; /* of a, which skips, and b, which does not; the sample of the larger data set fails */
         const char *keys;
         stk_status status;
     } cases[] = {{{24, 12}, "max_errors: 1", STK_END}, {{12, 24}, "max_errors: 1", STK_E_CORRUPT}};

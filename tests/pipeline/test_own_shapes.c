@@ -431,7 +431,7 @@ static void test_room(void **state)
     stk_loader_destroy(loader);
 }
 
-/* A box for each sample: the sizes of rows are not known before. */
+/* A box for each sample: the sizes of rows are not known in advance. */
 static void test_boxes(void **state)
 {
     static const int32_t boxes[IMAGES][4] = {{1, 2, 30, 20}, {0, 0, 64, 64}, {0, 3, 1, 9}, {5, 0, 20, 1},
@@ -740,7 +740,7 @@ static void test_resume(void **state)
              FOLDER, saved);
     assert_ok(stk_loader_open_text(text, NULL, NULL, 0, &loader, &err));
     stk_loader_destroy(loader);
-    /* … but rows of one shape are different rows */
+    /* … but rows of a common shape are different rows */
     snprintf(text, sizeof text,
              "dataset: {fields: {image: {path: %s, transforms: [{resize: [9, 9]}, "
              "{random_rotate: {}}]}}}\nloader: {batch_size: 2, order: random, num_epochs: 3, resume_from: %s}",

@@ -215,7 +215,7 @@ static void failed_rows_are_padding(void **state)
     int failed = 0;
 
     (void)state;
-    fault.opts.fail_at = 17; /* fails when it is read; its length is known before */
+    fault.opts.fail_at = 17; /* fails when it is read, but its length is already known */
     assert_ok(stkt_open_faulty(&loader, &fault, true, &err,
                                "{dataset: {fields: {t: {synthetic: {count: %d, seed: 3, dtype: u16, shape: [19], "
                                "min_length: 3, distinct: %d}, dtype: i64, pad: {value: -7}}}}, loader: {batch_size: 8, "

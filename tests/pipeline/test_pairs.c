@@ -157,7 +157,7 @@ static void twins(void **state)
     refused(paths("single"), paths("twins"), "", "a.png", "no other file of that name");
 }
 
-/* Class folders; all members of the second folder follow the new order, also if it is opened again. */
+/* Class folders. All members of the second folder follow the new order, even if the folder is opened again. */
 static void classes(void **state)
 {
     stk_loader *loader = NULL;
@@ -300,7 +300,7 @@ static stk_loader *open_beside(const char *pattern, const char *first, const cha
     return loader;
 }
 
-/* A list of shards and a pattern: a note says if the same names have another order, but not if the names differ. */
+/* A list of shards and a pattern: a note reports the same names in a different order, but not different names. */
 static void lists_of_shards(void **state)
 {
     stk_loader *loader;
@@ -319,7 +319,7 @@ static void lists_of_shards(void **state)
     stk_loader_destroy(loader);
 }
 
-/* Several folders pair one by one; if one field has fewer folders, files pair by name. */
+/* Several folders pair one to one. If one field has fewer folders, files pair by name. */
 static void several_folders(void **state)
 {
     (void)state;

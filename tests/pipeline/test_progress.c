@@ -61,7 +61,7 @@ static void the_prefix_of_released_steps(void **state)
     stki_progress_destroy(progress);
 }
 
-/* A batch that is held while a thousand others are released holds the position back, and no memory grows. */
+/* A batch that is held while a thousand others are released holds the position back, and memory does not grow. */
 static void one_is_held_for_long(void **state)
 {
     stki_progress *progress;

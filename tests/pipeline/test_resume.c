@@ -98,7 +98,7 @@ static int learn(void **state)
 }
 
 /* Rows R03 (huggingface/accelerate#2016) and R04 (mosaicml/streaming#880): at every step of three epochs, restored
- * before the first next, with other numbers of workers and slots. */
+ * before the first call to next, with different numbers of workers and slots. */
 static void every_position(void **state)
 {
     stk_loader *first = open_with(1, 2, "");
@@ -187,13 +187,13 @@ static void r13_the_last_restore_holds(void **state)
         restore(loader, &a);
         expect(loader, 4, TOTAL - 4);
         expect_end(loader);
-        restore(loader, &b); /* also after the end */
+        restore(loader, &b); /* even after the end */
         expect(loader, 24, TOTAL - 24);
         stk_loader_destroy(loader);
     }
 }
 
-/* Batches that are held while another position is restored do not change and no longer count. */
+/* Batches that are held while another position is restored do not change, and their release no longer counts. */
 static void held_over_a_restore(void **state)
 {
     stk_loader *loader = open_with(2, 4, "");
@@ -230,8 +230,8 @@ static int64_t position_of(const stk_loader *loader)
     return state.epoch * STEPS + state.step;
 }
 
-/* The position is the longest prefix of released steps, with leases released in any order. A batch counts as released
- * even if an export still holds it. */
+/* The position is the longest prefix of released steps, with leases released in any order. A released batch counts even
+ * if an export still holds it. */
 static void released_in_any_order(void **state)
 {
     stk_loader *loader = open_with(2, 5, "");
@@ -763,7 +763,7 @@ static void the_digest_goes_on(void **state)
     stk_loader_destroy(loader);
     stk_loader_destroy(other);
 
-    loader = open_with(1, 2, ", digest: order"); /* of another kind, so it starts again */
+    loader = open_with(1, 2, ", digest: order"); /* a digest of another kind, so it starts again */
     restore(loader, &now);
     assert_int_equal(digest_of(loader).first_step, 15);
     stk_loader_destroy(loader);
@@ -811,8 +811,8 @@ static void expect_on_device(stk_loader *loader, int first, int count)
     }
 }
 
-/* Batches that are ahead in a device's slots do not count and are dropped by a restore, also at the end of the data,
- * after an error, and with held batches. */
+/* Batches that are prefetched into a device's slots do not count, and a restore drops them. This includes the end of
+ * the data, the state after an error, and held batches. */
 static void on_a_device(void **state)
 {
     static const int workers[] = {0, 1, 3};
@@ -946,7 +946,7 @@ static void cancelled(void **state)
     }
 }
 
-/* At the far end of 10^9 samples, no memory grows. */
+/* Near the end of 10^9 samples, memory does not grow. */
 static void a_large_data_set(void **state)
 {
     stk_loader *loader;

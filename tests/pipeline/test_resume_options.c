@@ -1,10 +1,10 @@
 /* Compares every option of the tables with saved positions. Each option is changed to other valid values, and a
  * position saved before the change is restored after it. If the batches of the two configs differ, the position must be
- * rejected; an option whose row says that it changes nothing must change nothing.
+ * rejected. An option whose row says that it changes nothing must change nothing.
  *
  * An option that changed nothing in any fixture, although its row says that it may, is an error unless it is listed in
- * `explained`. Options of fields that are compared as given must have a line of their own that differs; a line of
- * another option, or a difference found while opening, is not enough. */
+ * `explained`. Field options that are compared as given must have their own fingerprint line, which must differ. A
+ * differing line of another option, or a difference found while opening, is not enough. */
 #include "config.h"
 #include "faults.h"
 #include "format.h"
@@ -23,7 +23,7 @@ enum { MOST_BATCHES = 60, BEFORE = 2 };
 /* ---- fixtures ---- */
 
 typedef struct fixture {
-    const char *places; /* where options of a section go in the config: "SECTION=PLACE", separated by spaces */
+    const char *places; /* where each section's options go in the config: "SECTION=PLACE", separated by spaces */
     const char *config; /* %D is the folder of the files */
 } fixture;
 
@@ -149,7 +149,7 @@ static bool is_explained(const char *option)
 /* ---- a config and what it delivers ---- */
 
 typedef struct stream {
-    bool opened, ended; /* up to the end of the last epoch, without an error */
+    bool opened, ended; /* ended: at the end of the last epoch, without an error */
     int count;
     uint64_t hashes[MOST_BATCHES];
     uint8_t blob[STK_STATE_MAX];
@@ -267,7 +267,7 @@ static const char *find_value(const stki_print *print, const char *path)
     return NULL;
 }
 
-/* Whether a line of the row is in `a` but not in `b`, or has another value there. */
+/* Returns whether `a` has a line of the row that `b` does not have or has with a different value. */
 static bool row_differs(const stki_option_table *table, const stki_option *row, const stki_print *a,
                         const stki_print *b)
 {
@@ -281,7 +281,7 @@ static bool row_differs(const stki_option_table *table, const stki_option *row, 
     return false;
 }
 
-/* Whether the prints differ in the row, or in one of the rows that it can replace. */
+/* Returns whether the prints differ in the row, or in a row that stands in for it (instead_of). */
 static bool says_so(const stki_option_table *table, const stki_option *row, const stki_print *a, const stki_print *b)
 {
     bool differs = row_differs(table, row, a, b) || row_differs(table, row, b, a);
@@ -322,7 +322,7 @@ static bool is_refused(const char *config, const char *set, const char *path, co
     return blob != STK_OK;
 }
 
-/* Whether the row must be compared by a line of its own. */
+/* Returns whether the row must be compared by its own line. */
 static bool has_line(const stki_option_table *table, const stki_option *row)
 {
     return row->effect != STKI_ON_NOTHING && !(row->flags & STKI_BY_VALUE) &&
@@ -377,7 +377,7 @@ static const char *path_of_state(size_t number)
     return path;
 }
 
-/* Maps that differ from no map even if they are empty must have a line themselves. */
+/* A map that differs from no map even when it is empty must have its own line. */
 static void check_map(const stki_option_table *table, const stki_option *row, int *wrong)
 {
     const stki_print nothing = {0};
@@ -574,7 +574,7 @@ static void effective_values_are_compared(void **state)
     }
 }
 
-/* Files with another name, number or length but equal samples. */
+/* Files with different names, numbers or lengths but equal samples. */
 static void other_files_are_refused(void **state)
 {
     static const char *const paths[] = {"'%D/a.npy'", "'%D/b.npy'", "['%D/a.npy', '%D/b.npy']", "'%D/longer/a.npy'"};
@@ -732,7 +732,7 @@ static void make_tables(void)
     fclose(headless), fclose(columns);
 }
 
-/* Images with and without an orientation, in color, as PNG and JPEG. If `damaged`, some PNGs have too few pixels and
+/* Images with and without an orientation, in color, as PNG and JPEG. If `damaged`, some PNGs have too few pixels, and
  * some files are truncated. */
 static void make_pictures(const char *name, bool damaged)
 {
@@ -965,7 +965,7 @@ static int print_hash(const char *made)
     return 0;
 }
 
-/* Compared facts do not depend on the instruction set or on the memory that the process may use. */
+/* What is compared does not depend on the instruction set or on the memory limit of the process. */
 static void every_machine(void **state)
 {
     const uint64_t here = hash_of_prints("STOKER_ISA=");

@@ -12,7 +12,8 @@
 
 enum { MAX_SLOTS = 16, MAX_WORKERS = 64, MAX_TILES = 24 };
 
-/* A slot that records its operations. Tiles write plain memory, so that TSan detects races in the hand-over. */
+/* A slot that records its operations. Tiles write plain (non-atomic) memory, so that TSan detects races when a slot
+ * changes threads. */
 typedef struct toy_slot {
     stki_ring_slot ring;
     int64_t step_seen;
@@ -42,7 +43,7 @@ static int64_t restart_in_begin; /* > 0: the ring is restarted at this step once
 static stki_ring_view *view_in_tile; /* not NULL: each tile stores a view here */
 static _Atomic int *most_filling;    /* not NULL: the largest number of slots being filled when a step began */
 
-static int looks_needed; /* before a slot is clear */
+static int looks_needed; /* number of checks before a slot is clear */
 static _Atomic int64_t every_tile_ns;
 
 static bool toy_is_clear(stki_ring_slot *ring_slot)
@@ -238,8 +239,8 @@ static void every_step_in_order(void **state)
                 run_all(slots, workers[w], phases, 100);
 }
 
-/* Slots whose memory is in use for a while after their release: no step begins in one before it is clear, and a worker
- * checks repeatedly until it is. */
+/* Slots whose memory is still in use for a while after their release. No step begins in such a slot before it is clear,
+ * and a worker checks repeatedly until it is. */
 static void slots_that_clear_later(void **state)
 {
     (void)state;
@@ -262,7 +263,7 @@ static toy_slot *taken_by(toy *t, int worker)
     return (void *)slot;
 }
 
-/* A worker gets the slot that it filled last, otherwise the one that was used last. No others are looked at. */
+/* A worker gets the slot that it filled last, or else the most recently used one. No other slot is checked. */
 static void workers_keep_their_slots(void **state)
 {
     toy *t = malloc(sizeof *t);
@@ -337,7 +338,7 @@ static void a_long_lease_blocks_one_slot(void **state)
     free(t);
 }
 
-/* A timeout is not an end: the same step comes later. */
+/* A timeout does not end the run: the same step comes later. */
 static void timeout_is_not_sticky(void **state)
 {
     toy *t = malloc(sizeof *t);
@@ -432,8 +433,8 @@ static void finish_delivers_what_is_begun(void **state)
     free(t);
 }
 
-/* Restarts at random steps, with held leases and slots in every state: the steps from there on follow, complete, and no
- * slot is lost. */
+/* Restarts at random steps, with held leases and slots in every state. All following steps come, complete, and no slot
+ * is lost. */
 static void restarts_lose_nothing(void **state)
 {
     static const int workers[] = {0, 1, 2, 8};
@@ -484,7 +485,7 @@ static void restarts_lose_nothing(void **state)
             }
 }
 
-/* The caller's thread works, and is interrupted in the middle of a step. */
+/* The caller's thread does the work and is interrupted in the middle of a step. */
 static void restart_of_half_a_step(void **state)
 {
     toy *t = malloc(sizeof *t);
@@ -510,8 +511,8 @@ static void restart_of_half_a_step(void **state)
     free(t);
 }
 
-/* The ring is restarted by another thread while a thread without workers begins a step and its time ends before the
- * step is complete. The slot must not be lost. */
+/* Without workers, another thread restarts the ring while the caller begins a step, and the caller's time ends before
+ * the step is complete. The slot must not be lost. */
 static void restart_while_a_step_is_opened(void **state)
 {
     toy *t = malloc(sizeof *t);
@@ -805,7 +806,7 @@ static void releases_by_another_thread(void **state)
                 stki_unlock(&g.lock);
                 stki_wake_one(&g.cond);
                 if (step % 100 == 50)
-                    stki_sleep_ns(3000000); /* the consumer is away */
+                    stki_sleep_ns(3000000); /* the consumer is busy elsewhere */
             }
             stki_lock(&g.lock);
             g.over = true;
@@ -819,8 +820,8 @@ static void releases_by_another_thread(void **state)
         }
 }
 
-/* Without workers, so that the consumer does all the work: it leaves on request, and after the tile during which its
- * time ends. */
+/* Without workers, the consumer does all the work. It stops on request, and after the tile during which its time
+ * ends. */
 static void leaves_in_time(void **state)
 {
     static _Atomic bool leave;
@@ -867,7 +868,7 @@ static int parked(const toy *t)
     return count;
 }
 
-/* A consumer that helps parks workers; they must run again if from then on it only polls. */
+/* A consumer that helps parks workers. They must run again if the consumer only polls from then on. */
 static void polling_keeps_no_worker_parked(void **state)
 {
     const int64_t deadline = stki_deadline_ns(60 * STKI_SECOND);

@@ -1,7 +1,7 @@
 /* stki-threads */
-/* Tests of a process that runs out of descriptors or memory during a run. This is not an error of a sample, so nothing
- * is skipped: the loader waits as long as loader.timeout permits, or ends with this error. open and the functions of
- * malloc are defined in this program, so that they can be made to fail inside libraries, too. */
+/* Tests of a process that runs out of descriptors or memory during a run. Such a failure is not an error of a sample,
+ * so nothing is skipped: the loader waits for up to loader.timeout, or ends with the error. open and the functions of
+ * malloc are defined in this program, so that they can be made to fail inside libraries as well. */
 #include "hdf5_type.h"
 #include "io_files.h"
 #include "jpeg_make.h"
@@ -128,7 +128,7 @@ static const char *const sources[] = {
     "x: {path: lines.txt, pad: {to: 16}}",
     "x: {path: packed.h5}",
 };
-enum { ON_OPEN = 2, SOURCES = 5 }; /* the first two open files during a run */
+enum { ON_OPEN = 2, SOURCES = 5 }; /* the first two sources open files during a run */
 
 static stk_loader *opened(const char *source, int workers, const char *timeout)
 {
@@ -211,7 +211,7 @@ static void descriptors_that_come_back(void **state)
             rows = stk_batch_valid_rows(batch);
             take_descriptors();
             stk_batch_release(batch);
-            for (int taken_before = 2; taken_before > 0; taken_before--) { /* batches that were finished before */
+            for (int taken_before = 2; taken_before > 0; taken_before--) { /* batches finished earlier */
                 if (stk_loader_next_timeout(loader, 1000000, &batch, &err) == STK_OK) {
                     rows += stk_batch_valid_rows(batch);
                     stk_batch_release(batch);
@@ -296,7 +296,7 @@ static void scarce_in_the_system(void **state)
 /* ---- memory ---- */
 
 #ifdef OWN_MALLOC
-/* Each allocation of the rest of a run fails once: the run either delivers all its rows or ends with this error. */
+/* Each allocation of the rest of a run fails once. The run either delivers all its rows or ends with this error. */
 static void memory(void **state)
 {
     (void)state;
@@ -324,7 +324,7 @@ static void memory(void **state)
             nothing_was_skipped(loader);
             stk_loader_destroy(loader);
             if (left > 0)
-                break; /* there were fewer allocations */
+                break; /* the run makes fewer than n allocations */
             assert_true(n < 20000);
         }
         print_message("source %d: %d allocations ended the run\n", s, ended);

@@ -167,7 +167,7 @@ static int values_of(const stki_option *row, char values[VALUES][64])
     return count;
 }
 
-/* Whether the member of the file takes the group, according to the tables. */
+/* Returns whether the file's member accepts the option group, according to the tables. */
 static bool takes(const struct kind *kind, const char *file, const stki_source_group *group)
 {
     stki_reader_opts opts = {0};
@@ -195,8 +195,8 @@ static bool takes(const struct kind *kind, const char *file, const stki_source_g
     return found;
 }
 
-/* `culprit`: the file that does not take the option; NULL: all do, or there is none. Returns whether the option changed
- * something. */
+/* `culprit`: the file that does not accept the option; NULL: all do, or there is no file. Returns whether the option
+ * changed the result. */
 static bool check(const struct kind *kind, const stki_option *row, bool taken, const char *culprit, int *wrong)
 {
     char values[VALUES][64], key[64];
@@ -306,7 +306,7 @@ static void above_the_formats(void **state)
     assert_int_equal(wrong, 0);
 }
 
-/* The format stated in the config is checked before any file. */
+/* The format stated in the config is checked before any file is opened. */
 static void stated_format(void **state)
 {
     const stki_reader_opts *opts;
@@ -321,8 +321,8 @@ static void stated_format(void **state)
     assert_says("did you mean delimiter");
 }
 
-/* If only other members of the file take an option, the error names them; otherwise it says how a member becomes one
- * that does. */
+/* If only other members of the file take an option, the error names them; otherwise it says how to make the member
+ * accept it. */
 static void a_member_that_does_not_take_it(void **state)
 {
     const struct kind text = {.file = "a.tar", .source = "name: txt, ", .rest = ""},

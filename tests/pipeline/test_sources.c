@@ -115,7 +115,7 @@ static void a_file_may_be_a_sample(void **state)
     stk_error err;
 
     (void)state;
-    assert_int_equal(stk_loader_next(loader, &batch, &err), STK_OK); /* different lengths, so values and offsets */
+    assert_int_equal(stk_loader_next(loader, &batch, &err), STK_OK); /* ragged: values and offsets */
     assert_int_equal(stk_batch_tensor(batch, "x.values", &values, &err), STK_OK);
     assert_int_equal(stk_batch_tensor(batch, "x.offsets", &offsets, &err), STK_OK);
     assert_int_equal(values.shape[0], 6);

@@ -1,5 +1,6 @@
 /* Tests of the two forms of a saved position. This file writes the blob byte by byte as docs/reference/resume.md
- * describes it. Every flipped bit and every truncation of either form must be detected or change visible values. */
+ * describes it. Every flipped bit and every truncation of either form must be detected or must change a visible
+ * value. */
 #include "allocate.h"
 #include "faults.h"
 #include "state.h"
@@ -151,7 +152,7 @@ static void both_forms_read_back(void **state)
     }
 }
 
-/* States with a valid checksum that no loader can have written: computing with their numbers would overflow, or give a
+/* States with a valid checksum that no loader can have written. Computing with their numbers would overflow or give a
  * step before the first. */
 static void impossible_numbers_are_refused(void **state)
 {

@@ -1,4 +1,4 @@
-/* A saved position contains the options that a config gives, so an option that is left out must keep its meaning.
+/* A saved position contains the options that a config gives, so the default of an option must keep its meaning.
  * state_defaults.txt lists the defaults of all options that affect rows, and the version of the state to which they
  * belong. Changing a default or removing an option requires a new version. STOKER_UPDATE_DOCS=1 adds new options and,
  * after a new version, rewrites the list. */
@@ -35,7 +35,7 @@ static char *read_whole(const char *path)
     return text;
 }
 
-/* Prints the lines of `a` that are not in `b`. Returns their number. */
+/* Prints the lines of `a` that are not in `b`, and returns their number. */
 static int lines_without(const char *a, const char *b, const char *what)
 {
     int missing = 0;

@@ -131,7 +131,7 @@ static void test_members(void **state)
     stk_loader_destroy(loader);
 }
 
-/* Records and quotes at every position around the boundaries of the pieces in which a file is read. */
+/* Records and quotes at every position around the boundaries of the blocks in which a file is read. */
 static void test_across_pieces(void **state)
 {
     enum { PIECE = 1 << 20 };
@@ -162,7 +162,7 @@ static void test_across_pieces(void **state)
             assert_ok(stk_batch_tensor(batch, "t.offsets", &offsets, &err));
             assert_ok(stk_batch_tensor(batch, "n", &n, &err));
             assert_memory_equal(n.data, ((int64_t[]){7, 8}), 16);
-            assert_int_equal(((int64_t *)offsets.data)[1], at - 5 + 4); /* one of two quotes, x, CR, LF */
+            assert_int_equal(((int64_t *)offsets.data)[1], at - 5 + 4); /* one quote of the two, x, CR, LF */
             assert_int_equal(((int64_t *)offsets.data)[2], at - 5 + 6);
             assert_memory_equal((char *)values.data + at - 5, "\"x\r\nb\"", 6);
             stk_batch_release(batch);
@@ -369,7 +369,7 @@ static void test_refused(void **state)
     }
 }
 
-/* Whether a note of the loader has this text. */
+/* Returns whether a note of the loader contains this text. */
 static bool has_note(const stk_loader *loader, const char *text)
 {
     bool has = false;
@@ -457,7 +457,7 @@ static void test_record_limit(void **state)
     (void)state;
     fputs("x,y\n1,\"", file);
     fclose(file);
-    assert_int_equal(truncate(stkt_path("limit.csv"), INT64_C(200) << 20), 0); /* zeros, which take no space */
+    assert_int_equal(truncate(stkt_path("limit.csv"), INT64_C(200) << 20), 0); /* a hole, which takes no space */
     assert_status(run(stkt_path("limit.csv"), "name: x", "access: pread", &err), STK_E_LIMIT);
     assert_says("line 2");
     assert_says("64 MiB");
@@ -468,7 +468,7 @@ static void test_changes(void **state)
     static char bytes[64 << 10];
 
     (void)state;
-    (void)signal(SIGBUS, SIG_DFL); /* removes cmocka's handler; ours is installed with the next mapping */
+    (void)signal(SIGBUS, SIG_DFL); /* removes cmocka's handler; the next mapping installs the library's */
     memset(bytes, 'a', sizeof bytes);
     for (size_t i = 99; i < sizeof bytes; i += 100)
         bytes[i] = '\n';

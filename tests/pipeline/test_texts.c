@@ -85,7 +85,7 @@ static void test_cases(void **state)
 
 /* ---- long files ---- */
 
-/* Lines, paragraphs and separators at every position around the boundaries of the pieces in which a file is read. */
+/* Lines, paragraphs and separators at every position around the boundaries of the blocks in which a file is read. */
 static void test_across_pieces(void **state)
 {
     enum { PIECE = 1 << 20 };
@@ -125,7 +125,7 @@ static void test_across_pieces(void **state)
     }
 }
 
-/* Line numbers in errors, also far beyond the index marks and blank lines. */
+/* Line numbers in errors, including those far beyond the index marks and after blank lines. */
 static void test_line_numbers(void **state)
 {
     FILE *file = fopen(stkt_path("numbers.jsonl"), "w");
@@ -282,7 +282,7 @@ static void test_refused(void **state)
             assert_says(files[i].says);
             assert_says(name);
         }
-    /* Letters that other formats have after their beginning. */
+    /* Letters that occur in other formats' signatures, after the first bytes. */
     stkt_write_file(stkt_path("webp.txt"), "Convert WEBP\n", 13);
     assert_status(run(stkt_path("webp.txt"), "", "", &err), STK_END);
     stkt_write_file(stkt_path("ftyp.csv"), "idx,ftype,y\n1,2,3\n", 18);
@@ -317,7 +317,7 @@ static void test_changes(void **state)
     static char bytes[64 << 10];
 
     (void)state;
-    (void)signal(SIGBUS, SIG_DFL); /* removes cmocka's handler; ours is installed with the next mapping */
+    (void)signal(SIGBUS, SIG_DFL); /* removes cmocka's handler; the next mapping installs the library's */
     memset(bytes, 'a', sizeof bytes);
     for (size_t i = 99; i < sizeof bytes; i += 100)
         bytes[i] = '\n';

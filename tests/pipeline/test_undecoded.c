@@ -191,7 +191,7 @@ static void test_any_content(void **state)
     assert_memory_equal(values.data, "\x89PNG\r\n\x1a\na text", 14);
     stk_batch_release(batch);
     stk_loader_destroy(loader);
-    /* a single file is then recognized by its extension */
+    /* a single file is recognized by its extension */
     assert_int_equal(stkt_open(&loader, "dataset: {fields: {x: {path: %s, source: {decode: none}}}}\nloader: {}",
                                stkt_path("any/1.png")),
                      STK_OK);
@@ -279,7 +279,7 @@ static void test_a_file_that_changes(void **state)
     stk_loader_destroy(loader);
 }
 
-/* Two ways of reading a file are two data sets, so a saved position of one does not fit the other. */
+/* Reading a file in two ways gives two different data sets, so a position saved for one is rejected by the other. */
 static void test_position_is_of_its_own(void **state)
 {
     char text[1024], saved[256];

@@ -1,6 +1,6 @@
 /* stki-threads */
-/* Data files are truncated, written to or replaced in the middle of an epoch. Delivered rows must be right; otherwise
- * there must be an error that names file and record, and never a signal. */
+/* Data files are truncated, written to or replaced in the middle of an epoch. Every delivered row must be correct.
+ * Otherwise there must be an error that names the file and the record, never a signal. */
 #include "file.h"
 #include "io_files.h"
 #include "loader_handle.h"
@@ -11,7 +11,7 @@
 
 enum { RECORDS = 96, BYTES = 3000, FILES = 6 };
 
-static const char *access_word = "auto"; /* the results are the same for every way of access */
+static const char *access_word = "auto"; /* the results do not depend on the access method */
 
 static unsigned char data[RECORDS * BYTES];
 
@@ -128,8 +128,8 @@ static const struct change changes[] = {
 };
 enum { CHANGES = sizeof changes / sizeof *changes };
 
-/* Takes the first batch, changes the file `name`, and continues to the end: there must be an error for that file, and
- * every row before it must be right. */
+/* Takes the first batch, changes the file `name`, and continues to the end. There must be an error for that file, and
+ * every row before it must be correct. */
 static void run(const char *paths, const char *more, int workers, const char *name, const struct change *change)
 {
     stk_loader *loader;
@@ -159,8 +159,8 @@ static void run(const char *paths, const char *more, int workers, const char *na
     stk_loader_destroy(loader);
 }
 
-/* For each test cmocka installs a handler that does not call the previous one, and afterwards restores the signal
- * without ours. */
+/* For each test, cmocka installs a SIGBUS handler that does not call the previous one. Reinstalls the library's
+ * handler. */
 static int guard_on(void **state)
 {
     static struct sigaction ours;
@@ -297,7 +297,8 @@ static void rows_in_parts(void **state)
         }
 }
 
-/* Images that are resized, and labels that become rows: missing data would read as zeros, which these have not. */
+/* Images that are resized, and labels that become rows: missing data would be read as zeros, which these images and
+ * labels do not contain. */
 static void rows_that_are_made(void **state)
 {
     static const char *const fields[] = {
@@ -341,7 +342,8 @@ static void rows_that_are_made(void **state)
             }
 }
 
-/* A row of one file is mixed with a sample of the next file, which belongs to another rank, or is not mixed (p: 0). */
+/* A row of one file is mixed with a sample of the next file, which belongs to another rank. With p: 0 it is not
+ * mixed. */
 static void a_partner_in_another_file(void **state)
 {
     assert_int_equal(guard_on(state), 0);
@@ -351,7 +353,7 @@ static void a_partner_in_another_file(void **state)
         stk_batch *batch;
         stk_error err;
 
-        write_shards(32); /* shards of 3 records, so records 2 and 3, a pair, are in different files */
+        write_shards(32); /* shards of 3 records, so the pair of records 2 and 3 is in different files */
         assert_ok(stkt_open(&loader,
                             "{dataset: {fields: {x: {path: '%s/x*.npy', transforms: [{scale: 2}, {mixup: {p: %d}}]}}}, "
                             "loader: {num_workers: %d, prefetch: 1, global_batch_size: 2, world_size: 2, rank: 0, "
@@ -377,7 +379,7 @@ static void a_partner_in_another_file(void **state)
     }
 }
 
-/* Between two steps of a check by the loader's worker, another worker checks x04.npy and finds that it has changed. */
+/* Between two steps of a check by the loader's worker, another worker checks x04.npy and detects the change. */
 static const stki_core *checked_core; /* NULL: nothing is done */
 
 bool __real_stki_file_known_changed(const stki_file *file);
@@ -403,7 +405,7 @@ bool __wrap_stki_file_known_changed(const stki_file *file)
 static void two_workers_check_a_file(void **state)
 {
     assert_int_equal(guard_on(state), 0);
-    for (int i = 3; i < CHANGES; i++) { /* those that raise no signal */
+    for (int i = 3; i < CHANGES; i++) { /* changes that raise no signal */
         stk_loader *loader;
         stk_batch *batch;
         stk_error err;
@@ -463,7 +465,7 @@ static void the_other_files_go_on(void **state)
     }
 }
 
-/* A loader that only reads raises no signal, with or without the guard, and one without the guard installs no
+/* A loader that only uses pread raises no signal, with or without the guard. A loader without the guard installs no
  * handler. */
 static void without_a_guard(void **state)
 {

@@ -1,7 +1,7 @@
 /* stki-threads */
-/* Tests of color transforms in a loader. Fixed steps must give the pixels that this file computes step by step, in any
- * layout, also with rotation or resizing; random steps must have torchvision's distributions and give the same bits
- * with any number of workers. */
+/* Tests of color transforms in a loader. Deterministic steps must give the pixels that this file computes step by step,
+ * in any layout, even with rotation or resizing. Random steps must have torchvision's distributions and give the same
+ * bits with any number of workers. */
 #include "color_steps.h"
 #include "io_files.h"
 #include "loader_test.h"

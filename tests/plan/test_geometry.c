@@ -342,7 +342,7 @@ static void write_places(const char *name, int64_t count)
     free(places);
 }
 
-/* Where the first pixel of a row comes from, and how far a step down or right moves in the image. */
+/* Where the first pixel of a row comes from, and how far one step down or right moves in the source image. */
 typedef struct seen {
     int y, x, down_y, down_x, right_y, right_x;
 } seen;
@@ -387,7 +387,7 @@ static void expect_uniform(const char *what, const int64_t *counts, int cells)
     stkt_expect_score(what, cells, stkt_chi_square_score(stkt_chi_square(counts, expected, cells), cells - 1), 4);
 }
 
-/* As torchvision: randint(0, H - h + 1) for both axes. */
+/* As in torchvision: randint(0, H - h + 1), and the same for the width. */
 static void crops_are_uniform(void **state)
 {
     seen *all = malloc(DRAWS * sizeof *all);
@@ -500,7 +500,7 @@ static int64_t shown_along(int from, int length, int image)
     return end - (from > 0 ? from : 0);
 }
 
-/* The number of bytes of the image in the window that a row shows; 0 if it shows no window that the crop can draw. */
+/* The number of image bytes in the window that a row shows, or 0 if the crop cannot draw that window. */
 static int64_t bytes_shown(const stk_tensor *t, int64_t row, wide_window w)
 {
     for (int k = 0; k < 4; k++)

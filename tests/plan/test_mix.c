@@ -1,7 +1,7 @@
 /* stki-threads */
 /* Tests of mixup, cutmix, erasing and one-hot labels. Mixed rows are compared with those of a second loader without
- * mixing, for several ranks, layouts and dtypes; distributions must be torchvision's, and the bits the same with any
- * number of workers. */
+ * mixing, for several ranks, layouts and dtypes; distributions must match torchvision's, and the bits must be the same
+ * with any number of workers. */
 #include "faults.h"
 #include "io_files.h"
 #include "late_steps.h"
@@ -333,7 +333,7 @@ static void label_out_of_range(void **state)
 
 /* ---- erasing ---- */
 
-/* A value is in the units that pixels have at that place in the list. */
+/* The fill value is in the units that pixels have at that position in the list. */
 static void erased_values(void **state)
 {
     static const struct {

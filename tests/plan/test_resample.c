@@ -1,6 +1,6 @@
 /* stki-threads */
 /* Tests of crop, center_crop and resize in a loader. The expected bytes come from the resizer and a conversion in this
- * file, for each way in which a reader can return images and any number of workers; sizes are torchvision's. */
+ * file, for each way in which a reader can return images and for any number of workers. Sizes are torchvision's. */
 #include "faults.h"
 #include "format.h"
 #include "image_reader.h"
@@ -68,7 +68,7 @@ static stk_status run_until_error(stk_loader *loader)
 
 /* ---- reference ---- */
 
-/* Computes the whole result of the job from an image with lines of `width` pixels, then crops it. */
+/* Computes the whole result of the job from an image with rows of `width` pixels, then crops it. */
 static void resize_by_hand(const stki_resize_job *job, const uint8_t *image, int64_t width, uint8_t *out)
 {
     stki_resize_job whole = *job;
@@ -756,7 +756,7 @@ static void test_layout_of_image_formats(void **unused)
     assert_says("found nchw, but images");
 }
 
-/* `decode: fast` gives slightly different pixels of the same picture, and the same bits with any number of workers. */
+/* `decode: fast` gives slightly different pixels, but the same bits with any number of workers. */
 static void test_fast_photographs(void **unused)
 {
     static const char *const lists[] = {"{resize: 100}, {center_crop: 96}", "{crop: {field: box}}, {resize: [40, 30]}",

@@ -370,7 +370,8 @@ static void test_interruptions(void **state)
     check_quantized(stkt_path("stopped/q.x.npy"));
 }
 
-/* For each test cmocka installs a handler that does not call the previous one. */
+/* For each test, cmocka installs a SIGBUS handler that does not call the previous one. Reinstalls the library's
+ * handler. */
 static void guard_on(void)
 {
     static struct sigaction ours;

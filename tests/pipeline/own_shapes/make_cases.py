@@ -34,7 +34,7 @@ def shorter(im, n, mode=I.BILINEAR, most=None):
 
 def longer(im, n, mode=I.BILINEAR):
     h, w = im.height, im.width
-    if int(n * min(h, w) / max(h, w)) == 0:  # torchvision fails; the result here has one pixel
+    if int(n * min(h, w) / max(h, w)) == 0:  # torchvision fails here; stoker's result has one pixel
         return im.resize((1, n) if w < h else (n, 1), Image.BILINEAR)
     return F.resize(im, None, interpolation=mode, max_size=n)
 
