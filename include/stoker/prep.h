@@ -141,7 +141,7 @@ STK_API void stk_prep_cancel(stk_prep *job);
 /* The result of a run. Strings are valid as long as the job. */
 typedef struct stk_prep_result {
     uint32_t struct_size;      /* set by the caller */
-    bool complete;             /* the output is complete; if false, pieces of other tasks are missing */
+    bool complete;             /* the output is complete; false only with several tasks or no_merge */
     int64_t rows, skipped;     /* number of rows in the output, and of rows that were skipped */
     int64_t files, bytes;      /* number of output files, and their total size */
     int64_t missing_pieces;    /* number of pieces that no task has written yet */

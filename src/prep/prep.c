@@ -264,6 +264,23 @@ static stk_status make(stki_prep_run *run, stk_error *err)
     return status == STK_OK && missing.count > 0 ? stki_prep_make(run, first, end, err) : status;
 }
 
+/* Locks the joining. If another process is joining, a task returns STK_E_BUSY; a process without tasks waits until the
+ * other one ends, which usually removes the work folder. */
+static stk_status lock_merge(const stk_prep *prep, stki_prep_run *run, const char *path, int *fd, stk_error *err)
+{
+    stk_status status = stki_prep_lock_file(path, fd, err);
+
+    if (status != STK_E_BUSY || prep->opts.tasks > 1)
+        return status;
+    stki_prep_phase(run, STK_PREP_JOINING, 0, 0);
+    while (status == STK_E_BUSY && (status = stki_prep_tick(run, false, err)) == STK_OK) {
+        stki_sleep_ns(STKI_SECOND / 100);
+        status = stki_prep_exists(run->work) ? stki_prep_lock_file(path, fd, err)
+                                             : stki_fail(err, STK_E_NOT_FOUND, "%s: it was removed", run->work);
+    }
+    return status;
+}
+
 static stk_status merge(stk_prep *prep, stki_prep_run *run, stki_prep_totals *totals, stk_error *err)
 {
     char *path = stki_work_file(run, "merge.lock");
@@ -282,7 +299,7 @@ static stk_status merge(stk_prep *prep, stki_prep_run *run, stki_prep_totals *to
         stki_free(path);
         return status;
     }
-    status = path ? stki_prep_lock_file(path, &fd, &cause) : stki_fail_memory(&cause, 256, "a path");
+    status = path ? lock_merge(prep, run, path, &fd, &cause) : stki_fail_memory(&cause, 256, "a path");
     stki_free(path);
     if (status == STK_E_BUSY && !prep->opts.merge)
         return STK_OK; /* another task has already reported it */
@@ -424,11 +441,14 @@ static bool is_made(stk_prep *prep, stki_prep_totals *out)
     return same;
 }
 
-/* The last of several tasks may already have merged everything if this one started late, had no share, or only merges.
- */
+/* Returns whether another process has completed the output of this job since this one started: another task, or a
+ * second run. */
 static bool others_are_done(stk_prep *prep, stki_prep_totals *out)
 {
-    return (prep->opts.tasks > 1 || prep->opts.merge) && !prep->opts.force && prep->job.format && is_made(prep, out);
+    stk_error ignored;
+
+    return !prep->opts.force && prep->job.format && stki_name_check(&prep->name, &prep->job, &ignored) == STK_E_BUSY &&
+           is_made(prep, out);
 }
 
 /* Returns whether all files of the manifest exist with their recorded sizes. */

@@ -182,6 +182,65 @@ static void test_processes(void **unused)
     assert_false(stkt_is_there(stkt_text("%s.prep", output_of("procs", "j.beton"))));
 }
 
+struct rival {
+    const char *text; /* job to run while rows are made; NULL: none */
+    int lock;         /* file to close when pieces would be joined; -1: none */
+};
+
+static void compete(void *context, const stk_prep_progress *progress)
+{
+    struct rival *rival = context;
+
+    if (rival->text && progress->phase == STK_PREP_MAKING) {
+        const char *text = rival->text;
+        stk_error err = {0};
+
+        rival->text = NULL;
+        assert_ok(stkt_prep_run(NULL, NULL, &err, text));
+    }
+    if (rival->lock >= 0 && progress->phase == STK_PREP_JOINING) {
+        close(rival->lock);
+        rival->lock = -1;
+    }
+}
+
+/* Two runs of one job without tasks: each returns only when the output is complete. */
+static void test_second_run(void **unused)
+{
+    struct rival rival = {.lock = -1};
+    stk_prep_opts part = {.struct_size = sizeof part, .no_merge = true},
+                  opts = {.struct_size = sizeof opts, .progress = compete, .progress_context = &rival};
+    stk_prep_result result = {.struct_size = sizeof result};
+    struct flock held = {.l_type = F_WRLCK};
+    stk_error err = {0};
+    char text[2000], lock[400];
+
+    (void)unused;
+    run_whole("n.npy", "");
+    run_whole("o.h5", "");
+    mkdir(stkt_path("second"), 0755);
+    snprintf(text, sizeof text, "%s", job(output_of("second", "n.npy"), ""));
+    assert_ok(stkt_prep_run(&part, &result, &err, text));
+    assert_false(result.complete);
+    snprintf(lock, sizeof lock, "%s.prep/merge.lock", output_of("second", "n.npy"));
+    rival.lock = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    assert_true(rival.lock >= 0);
+    assert_int_equal(fcntl(rival.lock, F_OFD_SETLK, &held), 0);
+    assert_ok(stkt_prep_run(&opts, &result, &err, text)); /* the other process ends without joining */
+    assert_true(result.complete);
+    assert_int_equal(rival.lock, -1);
+    stkt_same_file(output_of("one", "n.x.npy"), output_of("second", "n.x.npy"));
+
+    snprintf(text, sizeof text, "%s", job(output_of("second", "o.h5"), ""));
+    rival.text = text;
+    assert_ok(stkt_prep_run(&opts, &result, &err, text)); /* the other process completes the output */
+    assert_true(result.complete);
+    assert_int_equal(result.rows, ROWS);
+    assert_null(rival.text);
+    stkt_same_file(output_of("one", "o.h5"), output_of("second", "o.h5"));
+    assert_false(stkt_is_there(stkt_text("%s.prep", output_of("second", "o.h5"))));
+}
+
 /* A work folder that is locked, of another job, or of a job with other options. */
 static void test_work_folder(void **unused)
 {
@@ -272,9 +331,9 @@ static void test_commit_file(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_bytes),  cmocka_unit_test(test_idle_tasks),  cmocka_unit_test(test_merge),
-        cmocka_unit_test(test_processes),   cmocka_unit_test(test_work_folder), cmocka_unit_test(test_folder_of_others),
-        cmocka_unit_test(test_commit_file),
+        cmocka_unit_test(test_same_bytes),       cmocka_unit_test(test_idle_tasks),  cmocka_unit_test(test_merge),
+        cmocka_unit_test(test_processes),        cmocka_unit_test(test_second_run),  cmocka_unit_test(test_work_folder),
+        cmocka_unit_test(test_folder_of_others), cmocka_unit_test(test_commit_file),
     };
 
     stkt_skip_syncs(true);
