@@ -497,7 +497,7 @@ static stk_status run_once(stk_prep *prep, stk_error *err)
 {
     stki_prep_totals totals = {0};
     stki_prep_run run = {.lock = -1};
-    bool found = false;
+    bool found = false, fresh = false;
     stk_status status = STK_OK;
 
     if (!prep->job.format)
@@ -523,6 +523,7 @@ static stk_status run_once(stk_prep *prep, stk_error *err)
     if (status == STK_OK && (status = check_output(prep, err)) == STK_OK && (status = count(prep, err)) == STK_OK &&
         (status = open_run(prep, &run, err)) == STK_OK) {
         status = check_merge(prep, &run, err);
+        fresh = !stki_prep_exists(prep->job.work);
         if (status == STK_OK)
             status = stki_work_open(&run, err);
     }
@@ -538,6 +539,8 @@ static stk_status run_once(stk_prep *prep, stk_error *err)
     if (status == STK_OK && prep->result.complete)
         stki_prep_done(&run, &totals);
     set_result(prep, &totals);
+    if (fresh && !run.began && status != STK_OK && status != STK_E_CANCELLED)
+        stki_work_drop(&run);
     stki_prep_close(&run);
     return status;
 }

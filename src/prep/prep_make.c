@@ -419,6 +419,7 @@ static stk_status push(struct maker *m, stk_error *err)
     int64_t first, end;
     stk_status status;
 
+    run->began = true;
     stki_cut(&run->cuts, m->piece, &first, &end);
     run->rows.wait_ns = 0;
     status = stki_row_feed_next(&run->rows, end, &p->run, &p->skipped, err);

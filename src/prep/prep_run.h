@@ -86,6 +86,7 @@ typedef struct stki_prep_run {
 
     char *work, *making; /* folders */
     int lock;            /* shared lock of the work folder; -1: none */
+    bool began;          /* rows of a unit have been requested from the loader */
 
     stki_flusher *flusher;
     stki_finish_pool *pool;
@@ -146,6 +147,8 @@ stk_status stki_work_check_target(const stki_job *job, stk_error *err);
 stk_status stki_work_open(stki_prep_run *run, stk_error *err);
 /* Checks without changing anything: STK_E_MISMATCH, or *found. */
 stk_status stki_work_look(stki_prep_run *run, bool *found, stk_error *err);
+/* Removes the folders if they hold no rows and no other process uses them. */
+void stki_work_drop(stki_prep_run *run);
 void stki_work_close(stki_prep_run *run);
 /* Creates the work folder. STK_E_CONFIG: it contains the output or unrelated files, which would be removed with it at
  * the end. */

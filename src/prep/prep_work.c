@@ -477,6 +477,20 @@ stk_status stki_work_open(stki_prep_run *run, stk_error *err)
     return status;
 }
 
+void stki_work_drop(stki_prep_run *run)
+{
+    stki_prep_missing missing;
+    int64_t rows = 0;
+    stk_error ignored;
+
+    if (run->lock < 0 || stki_prep_lock_again(run->lock, true, run->work, &ignored) != STK_OK ||
+        stki_prep_count_missing(run, 0, run->units, &missing, &rows, &ignored) != STK_OK || rows != 0)
+        return;
+    if (strcmp(run->making, run->work) != 0)
+        (void)stki_prep_remove_folder(run->making, making_mark, &ignored);
+    (void)stki_prep_remove_folder(run->work, "lock", &ignored);
+}
+
 void stki_work_close(stki_prep_run *run)
 {
     if (run->lock >= 0)

@@ -328,6 +328,26 @@ static void test_work_folder_of_others(void **state)
     assert_false(stkt_is_there(own));
 }
 
+/* A job that fails before it reads rows removes the work folder that it created, but not an older one. */
+static void test_work_folder_of_refused(void **state)
+{
+    char work[300];
+    stk_error err;
+
+    (void)state;
+    snprintf(work, sizeof work, "%s", stkt_path("refused.npy.prep"));
+    stkt_write_file(stkt_path("refused.npy"), "mine", 4);
+    for (int i = 0; i < 2; i++) {
+        assert_status(stkt_prep_run(NULL, NULL, &err,
+                                    stkt_text("dataset: {fields: {x: {path: %s.npy}}}\noutput: {path: %s}\n", input,
+                                              stkt_path("refused.npy"))),
+                      STK_E_IO);
+        assert_says("it already exists");
+        assert_int_equal(stkt_is_there(work), i);
+        (void)mkdir(work, 0755);
+    }
+}
+
 /* Statistics are not written over their input. */
 static void test_statistics_over_input(void **state)
 {
@@ -408,6 +428,7 @@ int main(void)
         cmocka_unit_test(test_existing_output),
         cmocka_unit_test(test_plan),
         cmocka_unit_test(test_work_folder_of_others),
+        cmocka_unit_test(test_work_folder_of_refused),
         cmocka_unit_test(test_statistics_over_input),
         cmocka_unit_test(test_damaged_work_folder),
     };
