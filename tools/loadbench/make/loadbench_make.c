@@ -35,7 +35,8 @@ static stk_status make_folders(const char *path, stk_error *err)
 
 static void describe(int64_t count, stk_dtype dtype, int ndim, const int64_t *lengths, char *out, int size)
 {
-    int used = snprintf(out, (size_t)size, "%" PRId64 " rows of %s [", count, stk_dtype_name(dtype));
+    int used =
+        snprintf(out, (size_t)size, "%" PRId64 " row%s of %s [", count, count == 1 ? "" : "s", stk_dtype_name(dtype));
 
     for (int i = 0; i < ndim && used < size; i++)
         used += snprintf(out + used, (size_t)(size - used), "%s%" PRId64, i > 0 ? ", " : "", lengths[i]);

@@ -413,7 +413,7 @@ static int describe_field(const struct lb_made_field *field, char *out, int size
 
 void lb_made_describe(const struct lb_made_file *file, char *out, int size)
 {
-    int used = snprintf(out, (size_t)size, "%" PRId64 " rows of ", file->count);
+    int used = snprintf(out, (size_t)size, "%" PRId64 " row%s of ", file->count, file->count == 1 ? "" : "s");
 
     for (int i = 0; i < file->field_count && used < size; i++) {
         if (i > 0)
