@@ -160,7 +160,9 @@ stk_status stki_thread_start(stki_thread **out, const char *name, void (*run)(vo
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (failed) {
         thread_free(thread);
-        return stki_fail(err, STK_E_MEMORY, "cannot start thread %s: %s", name, strerror(failed));
+        return stki_fail(err, STK_E_MEMORY, "cannot start thread %s: %s%s", name, strerror(failed),
+                         failed == EAGAIN ? ": use fewer workers, or raise the limit on threads (ulimit -u, pids.max)"
+                                          : "");
     }
     *out = thread;
     return STK_OK;

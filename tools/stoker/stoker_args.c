@@ -3,6 +3,7 @@
 #include "config.h"
 #include "error.h"
 #include <string.h>
+#include <unistd.h>
 
 /* Rejects options that only affect loaders. */
 static stk_status refuse_of_field(const stki_node *map, const stki_field_config *field, stk_error *err)
@@ -48,6 +49,17 @@ stk_status st_args_check(const stki_container *container, int64_t only, const st
         first = first == STK_OK ? status : first;
     }
     return first;
+}
+
+stk_status st_args_find(const stki_container *container, const stki_reader_opts *opts, int64_t *out, stk_error *err)
+{
+    const stk_status status = stki_container_find(container, opts, out, err);
+
+    if (status == STK_E_NOT_FOUND && opts->name && access(opts->name, F_OK) == 0)
+        return stki_fail(err, STK_E_NOT_FOUND,
+                         "%s: there is no member %s; to read the file of this name, run the command for each file",
+                         container->path, opts->name);
+    return status;
 }
 
 stk_status st_args_source(const char *text, stki_document **document, stki_reader_opts *out, stk_error *err)

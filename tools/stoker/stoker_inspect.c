@@ -220,12 +220,16 @@ static void show_json(struct inspect *in, const stki_container *c, int64_t only)
 
 static void show_text(struct inspect *in, const stki_container *c, int64_t only)
 {
+    const int64_t bytes = file_bytes(c->path);
     stki_text_build size = {0};
     char *text;
 
-    stki_put_size(&size, file_bytes(c->path) < 0 ? 0 : file_bytes(c->path));
+    if (bytes >= 0) {
+        stki_put_size(&size, bytes);
+        stki_put(&size, bytes < 1024 ? " bytes, " : ", ");
+    }
     text = stki_text_take(&size);
-    printf("%s: %s, %s, %" PRId64 " member%s\n", st_shown(c->path), c->ops->format, text ? text : "", c->member_count,
+    printf("%s: %s, %s%" PRId64 " member%s\n", st_shown(c->path), c->ops->format, text ? text : "", c->member_count,
            c->member_count == 1 ? "" : "s");
     stki_free(text);
     for (int i = 0; i < c->warning_count; i++)
@@ -286,7 +290,7 @@ static int inspect(struct inspect *in)
     if (status != STK_OK)
         return refuse(in, &err);
     if (in->opts.name)
-        status = stki_container_find(container, &in->opts, &only, &err);
+        status = st_args_find(container, &in->opts, &only, &err);
     if (status == STK_OK && only >= 0 && container->members[only].status != STK_OK) {
         stki_fail(&err, container->members[only].status, "%s",
                   container->members[only].why ? container->members[only].why : container->path);

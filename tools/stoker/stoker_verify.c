@@ -156,7 +156,7 @@ static void show_text(const struct verify *v, const struct st_check *check)
     const stki_container *c = check->container;
     int64_t shown = check->bad.count < SHOWN ? check->bad.count : SHOWN;
     double seconds = (double)(stki_now_ns() - v->started_ns) * 1e-9;
-    int64_t unreadable = 0;
+    int64_t unreadable = 0, records = stki_counted(&check->records), members = 0;
     stki_text_build size = {0};
     char *text;
 
@@ -164,6 +164,7 @@ static void show_text(const struct verify *v, const struct st_check *check)
         const struct st_checked *m = &check->members[i];
 
         unreadable += m->refused && fails(check, m);
+        members += m->read;
         if (m->refused)
             printf("%s: %s: %s: %s\n", fails(check, m) ? "bad" : "not checked", named(c->members[i].name),
                    stk_status_name(m->refused), m->why ? m->why : "");
@@ -187,8 +188,10 @@ static void show_text(const struct verify *v, const struct st_check *check)
                check->bad.total > check->bad.count ? "some of them" : "all");
     stki_put_size(&size, stki_counted(&check->bytes));
     text = stki_text_take(&size);
-    printf("%s: %s: %" PRId64 " record%s, %" PRId64 " bad", st_shown(c->path), c->ops->format,
-           stki_counted(&check->records), stki_counted(&check->records) == 1 ? "" : "s", check->bad.total);
+    printf("%s: %s: %" PRId64 " record%s", st_shown(c->path), c->ops->format, records, records == 1 ? "" : "s");
+    if (members > 1)
+        printf(" in %" PRId64 " members", members);
+    printf(", %" PRId64 " bad", check->bad.total);
     if (unreadable > 0)
         printf(", %" PRId64 " member%s not readable", unreadable, unreadable == 1 ? "" : "s");
     printf("; %s%s of values in %.2f s, %d thread%s; sums: %s\n", text ? text : "",
@@ -317,7 +320,7 @@ static int verify(struct verify *v, int threads)
         return refuse(v, &err);
     check.container = container;
     if (v->opts.name) {
-        status = stki_container_find(container, &v->opts, &check.only, &err);
+        status = st_args_find(container, &v->opts, &check.only, &err);
     } else {
         check.plain = &plain;
         status = check_source(container, &v->opts, &err);

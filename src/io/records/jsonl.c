@@ -302,6 +302,26 @@ static stk_status add_columns(stki_text_file *text, const stki_reader_opts *opts
     return status;
 }
 
+json_t *stki_jsonl_keys(const stki_text_file *text)
+{
+    enum { MOST = 1 << 20 }; /* bytes of a line that is worth parsing for this */
+    json_t *object = NULL, *keys = NULL, *value;
+    char *block = NULL;
+    int64_t room = 0, at, bytes;
+    const char *line, *key;
+    stk_error ignored;
+
+    if (text->index.count > 0 && text->index.longest <= MOST &&
+        read_line(text, 0, &block, &room, &line, &at, &bytes, &ignored) == STK_OK)
+        object = json_loadb(line, (size_t)bytes, 0, NULL);
+    stki_free(block);
+    if (json_is_object(object))
+        keys = json_array();
+    json_object_foreach(object, key, value) json_array_append_new(keys, json_string(key));
+    json_decref(object);
+    return keys;
+}
+
 stk_status stki_jsonl_look(stki_text_file *text, const stki_reader_opts *opts, stk_error *err)
 {
     const stki_text_file *lender = (const stki_text_file *)(const void *)text->lender;

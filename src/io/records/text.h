@@ -86,6 +86,8 @@ int64_t stki_text_line(const stki_text_file *text, int64_t index);
  * type of its values and, in the same pass, the types for opts->together. For numbers and lists, every line is checked.
  * STK_E_MISMATCH: a value has another type. */
 stk_status stki_jsonl_look(stki_text_file *text, const stki_reader_opts *opts, stk_error *err);
+/* Returns the keys of the first line, a new reference. NULL: it is not an object, cannot be read, or exceeds 1 MiB. */
+json_t *stki_jsonl_keys(const stki_text_file *text);
 void stki_jsonl_fini(stki_text_file *text);
 /* Finds the value of the key in line `index`, which is at offset `at`. */
 stk_status stki_jsonl_find(const stki_text_file *text, int64_t index, int64_t at, const char *line, int64_t bytes,
