@@ -371,6 +371,20 @@ static PyObject *repr(PyObject *object)
     return out;
 }
 
+/* A missing attribute is probably a method of an array. */
+static PyObject *get_attribute(PyObject *object, PyObject *name)
+{
+    PyObject *found = PyObject_GenericGetAttr(object, name);
+
+    if (!found && PyErr_ExceptionMatches(PyExc_AttributeError) && PyUnicode_ReadChar(name, 0) != '_')
+        return PyErr_Format(
+            PyExc_AttributeError,
+            "a stoker.Tensor has no attribute '%U': use its numpy() or torch(), or open the loader with "
+            "to=\"numpy\" or to=\"torch\"",
+            name);
+    return found;
+}
+
 static PyMethodDef methods[] = {
     {"__dlpack__", (PyCFunction)(void (*)(void))core_tensor_dlpack, METH_VARARGS | METH_KEYWORDS,
      "__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\nAs in the Python array API "
@@ -397,6 +411,7 @@ static PyType_Slot slots[] = {
     {Py_tp_getset, getters},
     {Py_tp_methods, methods},
     {Py_tp_repr, (void *)repr},
+    {Py_tp_getattro, (void *)get_attribute},
     {Py_sq_length, (void *)length},
     {Py_bf_getbuffer, (void *)get_buffer},
     {Py_bf_releasebuffer, (void *)release_buffer},

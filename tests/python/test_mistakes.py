@@ -69,6 +69,10 @@ class Mistakes(Case):
             error = self.fails(TypeError, "config", call)
             self.assertTrue(str(error).startswith(key + ": found object"), error)
 
+    def test_methods_of_arrays_that_a_tensor_lacks(self):
+        with open_digits(to=None) as loader, self.assertRaisesRegex(AttributeError, "no attribute 'mean': use its numpy\\(\\)"):
+            loader.next()["image"].mean()
+
     def test_an_option_is_named_without_a_command_line(self):
         path = self.write("one.yaml", f"dataset: {{fields: {{x: {{path: {DIGITS}}}}}}}\n")
         for given in ({"batch_size": 0}, {"sets": ["loader.batch_size=0"]}):
