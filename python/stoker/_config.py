@@ -211,9 +211,14 @@ def lists_of(options: Mapping[str, Any]) -> tuple[dict[str, array[Any] | None], 
         if value is None or isinstance(value, (str, bytes, os.PathLike, Mapping)):
             continue
         numbers = plain(value)
-        if not numbers:
+        if not isinstance(numbers, list) or not numbers:
             continue
-        lists[name] = array(code, numbers)
+        if name == "indices" and isinstance(numbers[0], bool):
+            raise _errors.StokerTypeError("loader.indices: found booleans, expected sample numbers, such as numpy.flatnonzero(mask)", "config")
+        try:
+            lists[name] = array(code, numbers)
+        except (TypeError, OverflowError) as error:
+            raise _errors.StokerTypeError(f"loader.{name}: expected a list of numbers: {error}", "config") from None
         others[name] = None if name == "indices" else []
     return lists, others
 

@@ -73,6 +73,13 @@ class Mistakes(Case):
         with open_digits(to=None) as loader, self.assertRaisesRegex(AttributeError, "no attribute 'mean': use its numpy\\(\\)"):
             loader.next()["image"].mean()
 
+    def test_lists_of_something_else(self):
+        for name, wrong in (("indices", numpy.arange(len(LABELS)) < 5), ("indices", [1.5]), ("indices", [[1, 2]]), ("indices", [1 << 70]),
+                            ("weights", ["a"])):
+            error = self.fails(TypeError, "config", stoker.Loader, {"x": DIGITS}, **{name: wrong})
+            self.assertTrue(str(error).startswith(f"loader.{name}: "), error)
+        self.fails(ValueError, "config", stoker.Loader, {"x": DIGITS}, indices=5)
+
     def test_an_option_is_named_without_a_command_line(self):
         path = self.write("one.yaml", f"dataset: {{fields: {{x: {{path: {DIGITS}}}}}}}\n")
         for given in ({"batch_size": 0}, {"sets": ["loader.batch_size=0"]}):
