@@ -78,6 +78,8 @@ class Field:
         self.options: dict[str, Any] = {}
         source: dict[str, Any] = {}
         for name, value in given.items():
+            if name == "transforms" and (callable(value) or isinstance(value, Transform)):
+                value = [value]
             if name in _options.FIELD:
                 self.options[name] = value
             elif name in _options.SOURCE:
