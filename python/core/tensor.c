@@ -139,14 +139,16 @@ static PyObject *get_pinned(PyObject *object, void *unused)
     return PyBool_FromLong(((core_tensor *)object)->place == CORE_PINNED);
 }
 
-/* NumPy's and PEP 3118's names of dtypes. */
+/* NumPy's and PEP 3118's names of dtypes. NumPy's int64 is C's long; it would make a longlong of "q", which is not a
+ * subtype of int64. */
+_Static_assert(sizeof(long) == 8, "PEP 3118 has another name for 64-bit integers");
 static const struct format {
     stk_dtype dtype;
     const char *buffer, *array;
 } formats[] = {
     {STK_BOOL, "?", "|b1"}, {STK_U8, "B", "|u1"},     {STK_I8, "b", "|i1"},  {STK_U16, "H", "<u2"},
-    {STK_I16, "h", "<i2"},  {STK_U32, "I", "<u4"},    {STK_I32, "i", "<i4"}, {STK_U64, "Q", "<u8"},
-    {STK_I64, "q", "<i8"},  {STK_F16, "e", "<f2"},    {STK_F32, "f", "<f4"}, {STK_F64, "d", "<f8"},
+    {STK_I16, "h", "<i2"},  {STK_U32, "I", "<u4"},    {STK_I32, "i", "<i4"}, {STK_U64, "L", "<u8"},
+    {STK_I64, "l", "<i8"},  {STK_F16, "e", "<f2"},    {STK_F32, "f", "<f4"}, {STK_F64, "d", "<f8"},
     {STK_C64, "Zf", "<c8"}, {STK_C128, "Zd", "<c16"},
 };
 

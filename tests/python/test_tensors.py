@@ -65,6 +65,7 @@ class Dtypes(Case):
                 self.assertEqual(tensor.nbytes, 12 * numpy.dtype(kind).itemsize)
                 array = tensor.numpy()
                 self.assertEqual(array.dtype, numpy.dtype(kind))
+                self.assertIs(array.dtype.type, numpy.dtype(kind).type)
                 self.assertTrue((array == VALUES.astype(kind)).all())
                 self.assertTrue(array.flags.writeable)
                 self.assertEqual(numpy.asarray(tensor).ctypes.data, array.ctypes.data)
