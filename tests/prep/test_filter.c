@@ -1,5 +1,5 @@
 /* Tests of the filters of jobs: by labels (numbers, class names, strings), by the sizes of images, files and rows;
- * their counters; samples that cannot be read, which are kept; rejected rules; and failing allocations. */
+ * their counters; samples that cannot be read, which are kept; rejected rules, and failing allocations. */
 #include "allocate.h"
 #include "faults.h"
 #include "filter.h"
@@ -120,7 +120,8 @@ static stk_status choose(chosen *c, stk_error *err)
     return STK_OK;
 }
 
-/* `wanted`: one letter per sample, x if it is kept. `dropped`: number of samples dropped by each rule. */
+/* `wanted` has one letter per sample: x if the sample is kept. `dropped` has the number of samples that each rule
+ * drops. */
 static void check(const char *filter, const char *wanted, int rules, const int64_t *dropped)
 {
     chosen c = {.filter = filter};
@@ -171,7 +172,7 @@ static void by_sizes(void **unused)
           (const int64_t[]){8, 1, 1});
 }
 
-/* For image files, the size of the file counts, not that of the pixels. */
+/* For image files, the rules apply to the size of the file, not of its pixels. */
 static void by_bytes_of_files(void **unused)
 {
     char filter[100];
@@ -206,7 +207,7 @@ static void by_bytes_of_files(void **unused)
     assert_in_range(c.count, 1, IMAGES - 1);
 }
 
-/* The order of the indices is kept, including repeated samples; a split applies to what remains. */
+/* The order of the indices is kept, including repeated samples. A split applies to the remaining samples. */
 static void after_indices_and_before_split(void **unused)
 {
     chosen c = {.filter = "{filter: {label: {keep: [ant, bee]}}}", .loader = ", indices: [9, 7, 1, 7, 3, 11]"};
@@ -269,7 +270,7 @@ static void what_cannot_be_read_stays(void **unused)
 
     (void)unused;
     snprintf(path, sizeof path, "%s/set/ant/02.jpg", folder);
-    write_file(path, file.data, 100); /* too short to contain the size */
+    write_file(path, file.data, 100); /* too short to contain the image size */
     assert_ok(choose(&c, &err));
     assert_int_equal(c.count, 1);
     assert_int_equal(c.samples[0], 2);

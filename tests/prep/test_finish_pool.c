@@ -1,7 +1,7 @@
 /* stki-threads */
-/* Tests of the pool that runs finishers and observers: the same values in order with any number of threads; failed rows
- * are left out with their errors and are not observed; nothing is allocated after the first batches; failing
- * allocations. */
+/* Tests of the pool that runs finishers and observers: values are the same and in order with any number of threads;
+ * failed rows are left out, with their errors, and are not observed; nothing is allocated after the first batches;
+ * allocations fail. */
 #include "allocate.h"
 #include "clock.h"
 #include "error.h"
@@ -216,7 +216,7 @@ static void failed_rows_are_left_out(void **unused)
 
 /* ---- observers ---- */
 
-/* Its hash depends on the order of rows within a batch and of batches. */
+/* The hash depends on the order of the rows within a batch and on the order of the batches. */
 struct stki_seen {
     uint64_t hash;
     int64_t rows;
@@ -369,7 +369,7 @@ static void observers_see_rows_in_order(void **unused)
         }
 }
 
-/* The error is that of the first batch and, within a batch, of the first observer. */
+/* The error returned is that of the first failing batch and, within a batch, of the first failing observer. */
 static void observers_fail(void **unused)
 {
     stk_error err;

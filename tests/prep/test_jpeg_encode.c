@@ -1,5 +1,5 @@
 /* Tests of encoding JPEG images: the decoded pixels are compared with those of Pillow's images of the same input. Also
- * rejected shapes and failing allocations. */
+ * tests rejected shapes and failing allocations. */
 #include "allocate.h"
 #include "faults.h"
 #include "jpeg_decode.h"
@@ -109,8 +109,8 @@ static void as_pillow(void **unused)
     stki_jpeg_room_fini(&room);
 }
 
-/* With restart markers the pixels are the same, and the interval is the largest divisor of the MCUs of a row up to the
- * given number. */
+/* Restart markers do not change the pixels. The interval is the largest divisor of the number of MCUs in a row that
+ * does not exceed the given number. */
 static void restart_markers(void **unused)
 {
     static const struct {
@@ -256,7 +256,7 @@ static void memory_runs_out(void **unused)
         }
         assert_int_equal(status, STK_E_MEMORY);
         tries++;
-        assert_ok(stki_jpeg_encode(&image, &form, &room, &bytes, &err)); /* the remaining buffer is reused */
+        assert_ok(stki_jpeg_encode(&image, &form, &room, &bytes, &err)); /* the buffer that is left is reused */
         stki_jpeg_room_fini(&room);
     }
     assert_true(tries >= 2);

@@ -111,7 +111,7 @@ static void same_image(stkt_bytes before, stkt_bytes after, int interval)
     jpeg_destroy_decompress(&b);
 }
 
-/* The largest divisor of the number of MCUs in a row that is at most `most`, by trying all. */
+/* The largest divisor of the number of MCUs in a row that is at most `most`, found by trying all candidates. */
 static int interval_of(const stkt_jpeg *k, int most)
 {
     const int side = k->channels == 1 || !k->h ? 8 : 8 * k->h, columns = (k->width + side - 1) / side;
@@ -287,7 +287,7 @@ static void damage_is_an_error(void **unused)
     }
 }
 
-/* A size that the data does not justify does not cause an allocation. */
+/* A size that the data does not justify must not cause an allocation of that size. */
 static void sizes_are_not_believed(void **unused)
 {
     stkt_bytes file = stkt_jpeg_make(&kinds[14]);

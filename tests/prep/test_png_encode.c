@@ -1,5 +1,5 @@
-/* Tests of encoding PNG images: this file parses them (checksums, zlib, filters) and compares the pixels; in a field of
- * a job; rejected shapes; failing allocations. */
+/* Tests of encoding PNG images: this file parses them (checksums, zlib, filters) and compares the pixels. Also tests a
+ * field of a job, rejected shapes, and failing allocations. */
 #include "allocate.h"
 #include "faults.h"
 #include "finish.h"

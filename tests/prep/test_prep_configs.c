@@ -1,6 +1,6 @@
 /* stki-threads */
-/* Runs the example jobs of configs/prep with small data: loaders must be able to open the outputs, and their contents
- * must be right. */
+/* Runs the example jobs of configs/prep with small data: loaders must be able to open the outputs, and the contents
+ * must be correct. */
 #include "faults.h"
 #include "jpeg_decode.h"
 #include "jpeg_header.h"
@@ -202,7 +202,7 @@ static void folders_to_beton(void **state)
     assert_true(jpeg <= mixed && mixed <= raw);
 }
 
-/* Only .beton stores for each image whether it is encoded. */
+/* Only .beton can store, for each image, whether it is encoded. */
 static void a_mixture_in_other_files(void **state)
 {
     static const char *const endings[] = {"npy", "tar", "h5", "npz", "pt", "safetensors"};
@@ -262,7 +262,7 @@ static void folders_to_tar(void **state)
     assert_int_equal(which, (INT64_C(1) << IMAGES) - 1);
 }
 
-/* Other files of the same pixels, which have restart markers. */
+/* Different files with the same pixels, which have restart markers. */
 static void folders_to_crops(void **state)
 {
     int64_t which = 0;
@@ -632,7 +632,7 @@ static void beside_a_text(void **state)
     assert_true(stkt_is_there(stkt_path("beside.bin")));
 }
 
-/* A modified vocabulary makes another job, even if its name is the same. */
+/* A modified vocabulary makes it a different job, even under the same file name. */
 static void another_vocabulary(void **state)
 {
     char path[600];
@@ -657,7 +657,7 @@ static void another_vocabulary(void **state)
         else
             assert_int_equal(stk_prep_run(job, &err), STK_E_MISMATCH);
         stk_prep_destroy(job);
-        bytes -= 20; /* the last one or two tokens */
+        bytes -= 20; /* drops the last one or two tokens */
         while (text[bytes - 1] != '\n')
             bytes--;
         stkt_write_file(stkt_path("mine.tiktoken"), text, (size_t)bytes);
@@ -666,7 +666,8 @@ static void another_vocabulary(void **state)
     free(text);
 }
 
-/* Must run last: checks that every job in the folder was run, and that each begins with a question. */
+/* Must run last: checks that every job in the folder was run, and that each begins with a comment that asks a
+ * question. */
 static void all_of_them(void **state)
 {
     char path[600], first[200];

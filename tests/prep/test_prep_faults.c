@@ -100,7 +100,7 @@ static void test_memory(void **unused)
             if (status != STK_E_MEMORY)
                 fail_msg("allocation %lld: %s: %s", (long long)n, stk_status_name(status), err.message);
             failures++;
-            /* The last step that can fail is removing the work folder. */
+            /* The last step that can fail is the removal of the work folder. */
             assert_true(!stkt_is_there(stkt_path("m.manifest.json")) ||
                         stkt_is_there(stkt_path(stkt_text("%s.prep/commit.json", outs[o]))));
         }
@@ -259,7 +259,7 @@ struct meddler {
     stk_prep *job;
     bool cancels;
     int32_t phase; /* the phase in which calls act; 0: STK_PREP_MAKING; OPENING: when files are opened */
-    int skip;      /* number of calls to skip before */
+    int skip;      /* number of calls to skip first */
 };
 
 /* Changes one byte of the values; a second call restores it. */
@@ -300,7 +300,8 @@ static void set_times(const char *path, const struct stat *as)
     assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
 }
 
-/* An input that is missing or truncated for a while: with its original bytes and time, the job continues. */
+/* An input that is temporarily missing or truncated: once its bytes and modification time are restored, the job
+ * continues. */
 static void test_inputs(void **unused)
 {
     char path[300];
@@ -338,7 +339,7 @@ static void test_inputs(void **unused)
 }
 
 /* Values change in a file of the same size, between two runs and during one: the job fails and names the file before
- * any output gets its final name. The same with a counting pass. */
+ * any output gets its final name. Also with a counting pass. */
 static void test_inputs_in_place(void **unused)
 {
     static const char *const outputs[] = {"place.npy", "place.h5"},
@@ -384,7 +385,7 @@ static void test_inputs_counted(void **unused)
 {
     static const struct {
         int32_t phase;
-        int skip; /* the first opening only inspects the file */
+        int skip; /* the file is first opened only to inspect it */
         const char *field, *prep, *out;
     } cases[] = {
         {STK_PREP_COUNTING, 0, ", transforms: [{normalize: {stats: job}}]", "output", "seen.npy"},
@@ -442,7 +443,7 @@ static const char *images_job(const char *folder, const char *out, const char *p
         path, *prep ? ", " : "", prep, stkt_path(out));
 }
 
-/* The output is complete, and an input is replaced by a file of the same size that is older. */
+/* The output is complete, and then an input is replaced by an older file of the same size. */
 static void test_inputs_older(void **unused)
 {
     static const struct timespec old[] = {{.tv_sec = 86400}, {.tv_sec = 86400}};
@@ -473,7 +474,7 @@ static void test_inputs_older(void **unused)
         assert_int_equal(utimensat(AT_FDCWD, path, old, 0), 0);
         assert_status(stkt_prep_run(NULL, NULL, &err, text), STK_E_MISMATCH);
         assert_says(digests && folder ? "pictures" : folder ? "013.jpg" : "000.npy");
-        set_times(path, &before); /* and restores its bytes */
+        set_times(path, &before); /* the next call restores its bytes */
         touch(path);
         set_times(path, &before);
         assert_ok(stkt_prep_run(NULL, &result, &err, text));
@@ -502,7 +503,7 @@ static void test_skip(void **unused)
     assert_says("max_errors");
     assert_status(stkt_prep_run(NULL, NULL, &err, images_job("some", "u.npy", "on_error: skip")), STK_E_LIMIT);
     assert_says("at most 2"); /* one in a hundred */
-    /* The same job continues with a larger budget; and a failed job continues with on_error: skip. */
+    /* A job continues with a larger error budget, and a failed job continues with on_error: skip. */
     assert_ok(
         stkt_prep_run(NULL, &result, &err, images_job("some", "u.npy", "on_error: skip, max_error_fraction: 0.02")));
     assert_true(result.resumed_rows > 0);
@@ -532,7 +533,8 @@ static void test_skip(void **unused)
     free(text);
 }
 
-/* A sparse input of ten times the budget: rows in progress never take more, with however few batches. */
+/* A sparse input of ten times the budget: rows in progress never take more than the budget, however few batches there
+ * are. */
 static void test_budget(void **unused)
 {
     enum { MIB = 1 << 20, ROW = 64 << 10 };
@@ -629,13 +631,13 @@ static void test_seconds(void **unused)
             if (strncmp(entry->d_name, "seconds-", 8) == 0) {
                 snprintf(name, sizeof name, "%s/%s", work, entry->d_name);
                 assert_int_equal(stat(name, &about), 0);
-                assert_int_equal(about.st_mode & 0444, may_read); /* tasks of other users must be able to add them up */
+                assert_int_equal(about.st_mode & 0444, may_read); /* tasks of other users must read them, too */
                 stkt_write_file(name, "1000000000000", 13);
                 files++;
             }
         closedir(folder);
         assert_int_equal(files, 2);
-        /* Impossible times count as none. */
+        /* Impossible times count as zero. */
         stkt_write_file(stkt_text("%s/seconds-aaaaaa", work), "9223372036854775807", 19);
         stkt_write_file(stkt_text("%s/seconds-bbbbbb", work), "9223372036854775807", 19);
         stkt_write_file(stkt_text("%s/seconds-cccccc", work), "-1000000000000", 14);
@@ -650,7 +652,7 @@ static void test_seconds(void **unused)
     }
 }
 
-/* A journal that is damaged elsewhere than at its end is not used. */
+/* A journal that is damaged anywhere but at its end is not used. */
 static void test_journal(void **unused)
 {
     struct meddler m = {.cancels = false};

@@ -68,7 +68,7 @@ static void test_copies(void **state)
     stki_manifest_fini(&list);
 }
 
-/* The manifest without time and place, and without the digest, which the caller recomputes. */
+/* Checks that the manifest's digest is that of the rest of the manifest without "run", and returns it. */
 static char *manifest_digest(const char *path)
 {
     json_t *json;
@@ -117,7 +117,7 @@ static void test_workers_and_formats(void **state)
     }
 }
 
-/* The bytes do not depend on the size of pieces. */
+/* The output bytes do not depend on the size of pieces. */
 static void test_pieces(void **state)
 {
     static const char *const sizes[] = {"4KiB", "10000", "1MiB", "64MiB"};
@@ -247,7 +247,7 @@ static void test_existing_output(void **state)
     stkt_write_file(stkt_path("file.beton"), "precious", 8);
     assert_status(stkt_prep_run(NULL, NULL, &err, job(stkt_path("file.beton"), "", "")), STK_E_IO);
     assert_says("--force");
-    /* Nor is a file in a format that is written only at the end; the error comes before anything is made. */
+    /* Nor is a file in a format that is written only at the end. The error comes before any output is made. */
     stkt_write_file(stkt_path("file.h5"), "precious", 8);
     assert_status(stkt_prep_run(NULL, NULL, &err, job(stkt_path("file.h5"), "", "")), STK_E_IO);
     assert_says("--force");
@@ -315,13 +315,13 @@ static void test_work_folder_of_others(void **state)
         assert_true(stkt_is_there(file));
     }
     assert_false(stkt_is_there(stkt_path("mine/job.json")));
-    /* A name that only begins like one of a job's own. */
+    /* A name that only begins like one of the job's own files. */
     assert_int_equal(rename(file, stkt_path("mine/seconds-2024.csv")), 0);
     assert_status(stkt_prep_run(&ways[0], NULL, &err, job(stkt_path("kept.npy"), stkt_text("temporary: %s", mine), "")),
                   STK_E_CONFIG);
     assert_says("files that belong to no job");
-    /* An empty folder is accepted, also with the remains of a process that was killed early, and is removed at the
-     * end. */
+    /* An empty folder is accepted, even if it contains the remains of a process that was killed early, and is removed
+     * at the end. */
     assert_int_equal(mkdir(own, 0755), 0);
     assert_int_equal(mkdir(stkt_path("own/pieces"), 0755), 0);
     run(job(stkt_path("kept.npy"), stkt_text("temporary: %s", own), ""));
@@ -382,7 +382,7 @@ static void stop_midway(void *context, const stk_prep_progress *now)
         stk_prep_cancel(stop->job);
 }
 
-/* The error names the damaged file and the option that helps, which does. */
+/* The error names the damaged file and an option that solves the problem, and that option works. */
 static void test_damaged_work_folder(void **state)
 {
     static const char *const wrong[] = {"job.json", "torn.beton"};
@@ -410,7 +410,7 @@ static void test_damaged_work_folder(void **state)
         assert_says("--restart");
         assert_says(wrong[i]);
         assert_ok(stkt_prep_run(&anew, NULL, &err, job(out, "", "")));
-        assert_int_equal(stop.last, ROWS); /* all rows are done in the end */
+        assert_int_equal(stop.last, ROWS); /* all rows are complete in the end */
         assert_int_equal(remove(out), 0);
         assert_int_equal(remove(stkt_path("torn.manifest.json")), 0);
     }

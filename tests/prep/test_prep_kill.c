@@ -72,8 +72,8 @@ static bool run_and_kill(const char *text, const stk_prep_opts *opts, int64_t mo
     return WIFEXITED(how);
 }
 
-/* The number of pieces in the journal of a unit, each once, in order. A format that cannot resume a file rewrites it
- * from the start unless the journal says that the unit is done, so its pieces count only then. */
+/* Counts the pieces in the journal of a unit. Each must occur once, in order. A format that cannot resume a file
+ * rewrites it from the start unless the journal says that the unit is done, so its pieces count only then. */
 static int64_t pieces_in(const char *path, bool resumes)
 {
     json_t *lines;
@@ -106,7 +106,7 @@ static void check_spooled(const char *work, ino_t *seen, int most)
         return; /* the pieces are no longer needed */
     snprintf(path, sizeof path, "%s/job.json", work);
     if (!stkt_is_there(path))
-        return; /* an empty folder: nothing was begun, or only the folder is left to be removed */
+        return; /* an empty folder: nothing has been started, or only the folder remains to be removed */
     for (int i = 0; i < most; i++) {
         struct stat st;
 
@@ -153,7 +153,7 @@ static void kill_until_done(const char *name, const char *output, bool resumes, 
         int64_t now;
 
         if (stkt_is_there(manifest) && !stkt_is_there(work))
-            break; /* it was killed after everything was done */
+            break; /* killed after all work was done */
         snprintf(path, sizeof path, "%s/unit-00000.journal", work);
         now = pieces_in(path, resumes);
         if (now < pieces && stkt_is_there(path))
@@ -162,11 +162,11 @@ static void kill_until_done(const char *name, const char *output, bool resumes, 
         check_spooled(work, inodes, 64);
         snprintf(path, sizeof path, "%s/job.json", work);
         snprintf(commit, sizeof commit, "%s/commit.json", work);
-        if (stkt_is_there(path) && !stkt_is_there(commit)) /* files get their names only after the commit is recorded */
+        if (stkt_is_there(path) && !stkt_is_there(commit)) /* files are renamed only after that */
             for (int i = 0; files[i]; i++)
                 assert_false(stkt_is_there(stkt_path(stkt_text("killed/%s", files[i]))));
         assert_true(++kills < MOST_RUNS);
-        most_us += most_us / 4; /* so that it finishes on any machine */
+        most_us += most_us / 4; /* so that the test finishes on any machine */
     }
     print_message("%s: killed %d times\n", name, kills);
     assert_false(stkt_is_there(work));

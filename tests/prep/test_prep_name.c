@@ -157,7 +157,8 @@ static void test_killed(void **unused)
     assert_int_equal(stkt_count_names(folder, "prep"), 0);
 }
 
-/* Others may still remove files: what existed at the beginning is checked again before files get their names. */
+/* Other processes may remove files while the job runs, so it repeats its initial checks before files get their final
+ * names. */
 static void test_meanwhile(void **unused)
 {
     const char *folder = stkt_path("meanwhile");
@@ -177,7 +178,7 @@ static void test_meanwhile(void **unused)
         begin(&first, STK_PREP_COMMITTING, job(folder, "t.npy", ""));
         if (way == 0) {
             assert_int_equal(remove(stkt_text("%s/t.prep.lock", folder)), 0);
-        } else { /* as by a version without locks */
+        } else { /* as a version without locks would */
             assert_int_equal(rename(stkt_text("%s/t.beton", old), stkt_text("%s/t.beton", folder)), 0);
             assert_int_equal(rename(stkt_text("%s/t.manifest.json", old), stkt_text("%s/t.manifest.json", folder)), 0);
         }
@@ -187,7 +188,7 @@ static void test_meanwhile(void **unused)
         assert_false(stkt_is_there(stkt_text("%s/t.npy", folder)));
         assert_int_equal(stkt_is_there(stkt_text("%s/t.beton", folder)), way);
         assert_ok(stkt_prep_run(way ? &forced : NULL, &result, &err, job(folder, "t.npy", "")));
-        assert_int_equal(result.resumed_rows, ROWS); /* nothing was lost */
+        assert_int_equal(result.resumed_rows, ROWS); /* no work was lost */
         check_rows(stkt_text("%s/t.npy", folder));
         assert_int_equal(stkt_count_names(folder, ""), 2);
         remove(stkt_text("%s/t.manifest.json", folder));

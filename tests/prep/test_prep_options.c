@@ -1,7 +1,8 @@
 /* stki-threads */
-/* Compares every option of jobs with a stopped job. Each option of `prep`, `output` and `stats` is changed to other
- * valid values. If a whole run then gives other files, continuing in the work folder must be rejected with the option's
- * name; if the option's row says that it changes nothing, the run must continue and give the same files. */
+/* Tests every option of jobs against a job that was stopped. Each option of `prep`, `output` and `stats` is changed to
+ * other valid values. If a complete run with the new value gives different files, continuing in the work folder must be
+ * rejected with the option's name. If the option's row says that it changes nothing, the run must continue and give the
+ * same files. */
 #include "faults.h"
 #include "job.h"
 #include "jpeg_make.h"
@@ -13,7 +14,7 @@
 enum { ROWS = 60, BYTES = 300 };
 
 typedef struct fixture {
-    const char *places; /* of options, in the form for stkt_place_in */
+    const char *places; /* where options go in the config, in the form for stkt_place_in */
     const char *config; /* %D: folder of the inputs; %O: folder of the output */
 } fixture;
 
@@ -208,8 +209,8 @@ static const char *stopped_folder(size_t number)
     return stkt_path(stkt_text("stopped%zu", number));
 }
 
-/* After the first of two tasks, the other one runs with the changed option. It must give the same files, or fail as a
- * whole job with this option does. */
+/* After the first of two tasks, the second one runs with the changed option. It must give the same files, or fail if a
+ * whole job with this option also fails. */
 static bool goes_on(size_t number, const char *set, stk_error *err)
 {
     const fixture *f = &fixtures[number];
@@ -221,8 +222,8 @@ static bool goes_on(size_t number, const char *set, stk_error *err)
     return run_job(f, fresh("whole"), set, -1, MAKE, err) != STK_OK;
 }
 
-/* Whole jobs take long. They are run only if a rejection does not name the option, and once to show that other files
- * would be made. */
+/* Whole jobs are slow, so they are run only if a rejection does not name the option, and once to show that the files
+ * would differ. */
 static void check_value(size_t number, const char *set, const stki_option *row, tally *counts)
 {
     const fixture *f = &fixtures[number];
@@ -254,7 +255,7 @@ static void check_value(size_t number, const char *set, const stki_option *row, 
         complain(counts, set, "other files are made, and the work folder is accepted", NULL);
 }
 
-/* Options that name files, if there are no such files: only their lines are compared. */
+/* Options that name files which do not exist here: only their fingerprint lines are compared. */
 static void check_path(const stki_option_table *table, const stki_option *row, tally *counts)
 {
     stki_document *document;
@@ -331,7 +332,8 @@ static void every_option(void **state)
 
 /* ---- folders of older versions ---- */
 
-/* Version 1 stored the job's options in the order of the text. The error says which flag helps, and it does. */
+/* Version 1 stored the job's options in the order of the text. The error names a flag that helps, and that flag
+ * works. */
 static void an_older_version(void **state)
 {
     static const char old[] = "{\"version\": 1, \"stoker\": \"0.1.0\", \"job\": {\"prep\": {\"order\": \"random\"}}, "

@@ -111,7 +111,7 @@ static void test_missing(void **state)
     assert_non_null(strstr(err.message, "/nowhere/stoker"));
 }
 
-/* A helper that ends without a plan has tested nothing. */
+/* A helper that exits without a plan has not tested the files. */
 static void test_broken_helper(void **state)
 {
     stk_prep_plan plan;
@@ -126,7 +126,7 @@ static void test_broken_helper(void **state)
     assert_non_null(strstr(err.message, "/bin/true"));
 }
 
-/* The installed program's place may be taken by a folder with its name. */
+/* Where the installed program is expected, there may be a folder of that name. */
 static void test_folder_beside(void **state)
 {
     char beside[PATH_MAX] = "";
@@ -164,7 +164,7 @@ static void test_closed_streams(void **state)
     assert_int_equal(plan.samples, 50);
 }
 
-/* Such a job cannot be passed to the program. */
+/* A job whose folder is not UTF-8 cannot be passed to the program. */
 static void test_folder_not_utf8(void **state)
 {
     stk_prep_opts opts = STK_PREP_OPTS_INIT;
@@ -199,6 +199,6 @@ int main(void)
     char options[512];
 
     (void)snprintf(options, sizeof options, "%s:verify_asan_link_order=0:handle_abort=0", asan ? asan : "");
-    (void)setenv("ASAN_OPTIONS", options, 1); /* for the child */
+    (void)setenv("ASAN_OPTIONS", options, 1); /* for the child process */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

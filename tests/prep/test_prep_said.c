@@ -1,5 +1,5 @@
-/* Tests of options that have no effect in a job, or do not fit: they are rejected before a row is made, also in a dry
- * run, and no message mentions a section `loader`, which is not in the job. */
+/* Tests of options that have no effect in a job or do not fit it. They are rejected before any row is made, even in a
+ * dry run, and no message mentions a `loader` section, which jobs do not have. */
 #include "job.h"
 #include "prep_file.h"
 #include "prep_test.h"
@@ -196,8 +196,8 @@ static void test_the_words_of_the_job(void **state)
     }
 }
 
-/* Encoded rows, and what a table needs to find its samples, count towards the budget: the error says so if they do not
- * fit, and the bytes are the same if they just fit. */
+/* Encoded rows, and what a table needs to find its samples, count towards the budget. If they do not fit, the error
+ * says so; if they just fit, the output is the same. */
 static void test_budget(void **state)
 {
     enum { ONE_ROW = SIDE * SIDE * 3, BATCH = ROWS * ONE_ROW };
@@ -221,7 +221,7 @@ static void test_budget(void **state)
             assert_int_equal(status, STK_E_LIMIT);
             assert_says(said);
         }
-        /* Rows that are not encoded need a slot; encoded ones also need a batch of their own, which is as large. */
+        /* Rows that are not encoded need a slot. Encoded rows also need a batch of their own, which is as large. */
         assert_in_range(budget, (1 + png) * BATCH, (1 + png) * BATCH * 20);
         assert_int_equal(rename(out, stkt_path(png ? "tight.tar" : "plain.tar")), 0);
         assert_int_equal(remove(stkt_path("out.manifest.json")), 0);
@@ -252,7 +252,7 @@ static void test_budget_of_tables(void **state)
     assert_says("for indexes of samples, but prep.memory_budget is 1048576");
 }
 
-/* A long text that is a single piece: the memory that it needs is an error before anything is made. */
+/* A long text that is a single piece: too little memory for it is an error before anything is made. */
 static void test_budget_of_long_texts(void **state)
 {
     char *words = malloc(1 << 20), text[4096], vocabulary[300];

@@ -1,5 +1,5 @@
 /* Tests of predicted sizes of the output: in dry runs, in progress reports, in the boundaries of shards and pieces, and
- * compared with the space on the disk. The expected sizes are those of the files in the end. */
+ * compared with the space on the disk. The expected sizes are those of the final files. */
 #include "faults.h"
 #include "file_compare.h"
 #include "jpeg_make.h"
@@ -73,7 +73,7 @@ struct said {
     stk_prep_plan plan;
     stk_prep_estimate estimate;
     stk_prep_result result;
-    int64_t made_bytes; /* progress: last value of the phase that writes files */
+    int64_t made_bytes; /* progress: the last value in the phase that writes files */
     int32_t phase;
 };
 
@@ -108,7 +108,7 @@ static struct said ask(const char *text)
     return said;
 }
 
-/* Within `share` of the right value, plus some bytes that a file has for each array. */
+/* `said` must be within `share` of `right`, plus `bytes` bytes of overhead for each array. */
 static void assert_about(const char *of, int64_t said, int64_t right, double share, int64_t bytes)
 {
     if (fabs((double)(said - right)) > share * (double)right + (double)bytes)
@@ -253,7 +253,7 @@ static void test_shard_bytes(void **unused)
     check_shards(lines_job("m.idx", "shard_bytes: 300000, format: tokens, token_format: megatron, "
                                     "fields: {text: {encode: tokens}}"),
                  "m", 300000, 2 * 1000 + 20);
-    /* Rows in the first page or two, 11 rows of 700,000 bytes in three, and the table. */
+    /* A .beton file grows by whole pages, so a shard may have almost a page of unused space. */
     check_shards(stkt_text("dataset: {fields: {x: {synthetic: {count: 40, shape: [700000], dtype: u8}}}}\n"
                            "output: {path: %s, page_bytes: 2MiB, shard_bytes: 9000000}\n",
                            stkt_path("b.beton")),
@@ -274,7 +274,7 @@ static void test_small_shards(void **unused)
     assert_in_range(result.files, 1, 3);
     assert_status(stkt_prep_run(NULL, NULL, &err, small_job("", "low.tar", "shard_bytes: 10000")), STK_E_CONFIG);
     assert_ok(
-        stkt_prep_run(NULL, &result, &err, small_job("", "few.h5", "shard_bytes: 700000"))); /* a chunk and rows */
+        stkt_prep_run(NULL, &result, &err, small_job("", "few.h5", "shard_bytes: 700000"))); /* fits a chunk and rows */
     assert_in_range(result.files, 1, 10);
 }
 
@@ -293,7 +293,7 @@ static void test_room_of_shards(void **unused)
         assert_in_range(shard_bytes("r", i), 1, 10000000);
 }
 
-/* A piece has about this number of bytes in the file, whatever the size of its rows was before. */
+/* A piece takes about this number of bytes in the file, whatever the size of its rows before encoding. */
 static void test_pieces(void **unused)
 {
     struct said said;
@@ -335,7 +335,7 @@ static stk_status run_on(const char *text, int64_t stop_bytes, stk_prep_result *
 }
 
 /* 30,000 rows take 31 MB in a tar, or in an .h5 and its pieces. A disk of 20 MB is too small, which is detected before
- * a row is made. One of 36 MB is enough, also for the rest when 24 MB are written. */
+ * any row is made. A disk of 36 MB is enough, even for the remainder of a job that has already written 24 MB. */
 static void test_small_disk(void **unused)
 {
     static const char *const outputs[] = {"x.tar", "y.h5"};
@@ -377,7 +377,7 @@ static int64_t bytes_read(void)
     return bytes;
 }
 
-/* A plan reads no rows, and an estimate none of more than 256 MiB. */
+/* A plan reads no rows, and an estimate reads no rows larger than 256 MiB. */
 static void test_large_rows(void **unused)
 {
     const int64_t row = (INT64_C(256) << 20) + 1;

@@ -127,7 +127,7 @@ static void test_merge(void **unused)
     assert_true(result.complete);
     run_whole("a2.npy", "");
     stkt_same_file(output_of("one", "a2.x.npy"), output_of("one", "g.x.npy"));
-    /* One process, or another number of tasks, completes what tasks have begun. */
+    /* One process, or a different number of tasks, completes what earlier tasks have begun. */
     for (int way = 0; way < 2; way++) {
         const char *name = way ? "h.npy" : "i.npy";
         stk_prep_opts first = task(1, 3), rest[2] = {task(0, 2), task(1, 2)};
@@ -268,7 +268,7 @@ static void test_work_folder(void **unused)
     assert_ok(stkt_prep_run(&restart, NULL, &err, job(output_of("one", "k.npy"), "fields: {x: {alias: true}}")));
 }
 
-/* A job empties its work folder at the end, so it rejects a folder with files of others. */
+/* A job empties its work folder at the end, so it rejects a folder that contains other files. */
 static void test_folder_of_others(void **unused)
 {
     stk_prep_opts restart = {.struct_size = sizeof restart, .restart = true};
@@ -298,7 +298,7 @@ static void test_folder_of_others(void **unused)
     assert_false(stkt_is_there(folder));
 }
 
-/* The names to be given are read from a file; only the job's own files may be removed. */
+/* The final names are read from a file. Only the job's own files may be removed. */
 static void test_commit_file(void **unused)
 {
     static const char *const damaged[] = {
@@ -324,7 +324,7 @@ static void test_commit_file(void **unused)
     snprintf(text, sizeof text, "{\"manifest\": {}, \"files\": [], \"making\": \"%s\"}", folder);
     stkt_write_file(path, text, strlen(text));
     assert_status(stkt_prep_run(NULL, NULL, &err, job(output_of("one", "m.npy"), "")), STK_E_IO);
-    assert_says("--force"); /* the file that was to be finished exists and does not belong to this job */
+    assert_says("--force"); /* the file to be completed exists and does not belong to this job */
     assert_true(stkt_is_there(folder));
 }
 

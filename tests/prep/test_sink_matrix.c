@@ -1,6 +1,6 @@
 /* Combines every format with every kind of field, dtype, number of axes and encoding. If a format's check accepts a
- * combination, the format must write it to the end; otherwise the check must reject it. A job must not fail at a row
- * because of a limitation of its format. */
+ * combination, the format must write it to the end; otherwise the check must reject it. A job must never fail in the
+ * middle because of a limitation of its format. */
 #include "faults.h"
 #include "sink_rows.h"
 
@@ -17,7 +17,7 @@ static const char *encoding_word(unsigned encodings)
     return words[encodings];
 }
 
-/* A possible value for a row of the field, with `encoding` for images. */
+/* A valid value for a row of the field, with `encoding` for images. */
 static stki_sink_value value_of(const stki_sink_field *f, enum stki_encoding encoding, int row)
 {
     static char bytes[ROOM]; /* zeros are valid as numbers, pixels and files */
@@ -76,7 +76,7 @@ static stk_status write_rows(const stki_sink_opts *opts, enum stki_encoding enco
 
         status = ops->append(sink, &v, 1, err);
     }
-    if (status == STK_OK && !ops->resumes) /* formats that cannot resume have written the rows */
+    if (status == STK_OK && !ops->resumes) /* formats that cannot resume are written in one pass */
         status = ops->finish(sink, err);
     if (sink)
         ops->destroy(sink);
@@ -150,7 +150,7 @@ static void try_all(const void *options)
             field.shape[0] = 0;
             try_extensions(field, options);
         }
-    /* other formats do not look at rows */
+    /* other formats do not examine rows */
     for (unsigned encodings = 1; encodings < (ops->extensions ? 8 : 2); encodings++)
         for (int channels = 0; channels <= 4; channels++)
             try_extensions((stki_sink_field){.name = "x",
@@ -268,7 +268,7 @@ static void test_endings(void **state)
                 assert_says(*ending);
                 assert_says("remove format, or change the extension");
             }
-    for (int i = 0; stki_sinks[i]; i++) { /* an unknown extension, none, and only in a folder's name */
+    for (int i = 0; stki_sinks[i]; i++) { /* an unknown extension, none, and one that is only in a folder's name */
         const stki_sink_ops *found;
 
         assert_ok(stki_sink_find(stki_sinks[i]->format, "train.data", &found, &err));

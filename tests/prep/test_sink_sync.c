@@ -1,6 +1,6 @@
 /* stki-threads */
-/* One thread syncs what was marked while another one appends and marks: every format that can resume, and HDF5, whose
- * chunks are compressed by other threads. */
+/* One thread syncs what was marked while another thread appends and marks. Tests every format that can resume, and
+ * HDF5, whose chunks are compressed by other threads. */
 #include "output.h"
 #include "sink_rows.h"
 #include "thread.h"

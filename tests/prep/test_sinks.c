@@ -32,7 +32,7 @@ struct case_of {
         struct two_numbers numbers;
         int word;
     } options;
-    bool may_skip; /* fewer rows may come than announced */
+    bool may_skip; /* fewer rows than announced may come */
 };
 
 static void one_array(struct stkt_rows *r)
@@ -226,7 +226,7 @@ static int64_t write_and_weigh(const struct setting *s)
     return bytes;
 }
 
-/* The size of the files, with any number of rows, must be what was predicted before there were rows. */
+/* The size of the files, with any number of rows, must equal the size predicted before any row was written. */
 static void test_measured(void **state)
 {
     (void)state;
@@ -287,7 +287,7 @@ static void test_measured_together(void **state)
         }
 }
 
-/* In compressed files zeros take almost nothing and noise its whole size; other formats predict nothing. */
+/* In compressed files, zeros take almost no space, and noise takes its full size. Other formats predict nothing. */
 static void test_packed(void **state)
 {
     enum { BYTES = 1 << 16 };
@@ -356,8 +356,8 @@ static void add_garbage(const char *folder)
     closedir(dir);
 }
 
-/* Writes remains of samples that then did not come into the last announced row of large(), which has 16 bytes and
- * follows a header of 24 bytes and two descriptors of 1041. */
+/* Writes garbage into the table entry of the last announced row of large(), as if from a sample that never came. The
+ * entry has 16 bytes; before the table there are a header of 24 bytes and two descriptors of 1041. */
 static void add_garbage_row(const struct setting *s)
 {
     char path[700];
@@ -398,7 +398,7 @@ static void through_text(json_t **mark)
     free(text);
 }
 
-/* Interrupts after row `at`, possibly after more rows were appended, and continues with calls of random lengths. */
+/* Interrupts after row `at`, possibly after appending more rows, and continues with calls of random lengths. */
 static void interrupt(struct setting *s, int64_t at, bool to_the_end, uint64_t *random)
 {
     int64_t further = to_the_end ? s->come : stkt_random_in(random, at, s->come);
@@ -418,7 +418,7 @@ static void interrupt(struct setting *s, int64_t at, bool to_the_end, uint64_t *
     }
     mark_and_sync(sink, &mark);
     assert_ok(stkt_append(sink, &s->rows, at, further, 4, random, &err));
-    if (to_the_end) { /* killed after it was done, before anyone was told */
+    if (to_the_end) { /* killed after the file was finished, before this was recorded */
         assert_ok(sink->ops->finish(sink, &err));
     } else { /* the last mark did not reach the journal */
         json_t *lost;
@@ -456,7 +456,7 @@ static void test_interrupted_anywhere(void **state)
 
 enum part { ROWS, VALUES, OFFSETS, SHAPES };
 
-/* The expected contents of an array, computed in a simple way. *rows: number of rows of the array. */
+/* The expected contents of an array, computed in a simple way. *rows is the number of rows of the array. */
 static char *expected_part(const struct setting *s, int field, enum part part, int64_t *rows, int64_t *bytes)
 {
     const stki_sink_field *f = &s->rows.fields[field];
@@ -587,7 +587,7 @@ static void test_arrays_come_back(void **state)
 }
 
 /* The .beton file must be the one that the public writer makes from the same samples, which test_beton_write.c compares
- * with another program's. Values are converted to its form here. */
+ * with another program's. Values are converted to that writer's form here. */
 static void public_value(const struct setting *s, int field, int64_t row, stk_beton_value *out)
 {
     const stki_sink_value *v = stkt_value((struct stkt_rows *)(uintptr_t)&s->rows, field, row);
@@ -669,7 +669,7 @@ static void test_beton_is_the_public_one(void **state)
     }
 }
 
-/* With so many announced rows that the pages begin elsewhere, the file differs but has the same samples. */
+/* If so many rows are announced that the pages begin elsewhere, the file differs but has the same samples. */
 static void test_beton_of_far_fewer_rows(void **state)
 {
     static const struct case_of is = {"far fewer", "beton", "far.beton", 5, beton_kinds, {{2 << 20, 0}}, true};
@@ -825,7 +825,7 @@ static stk_status run_through(const struct setting *s, json_t **reached)
         stki_sink_file files[STKT_SINK_FILES];
 
         compare_with_whole(files, sink->ops->files(sink, files, STKT_SINK_FILES));
-    } else if (sink) { /* nothing continues after a failure */
+    } else if (sink) { /* after a failure, nothing more works */
         stk_error kept = err;
         json_t *mark;
 
@@ -856,7 +856,7 @@ static void test_every_allocation_failing(void **state)
             stki_memory_fail_at(0);
             if (status && status != STK_E_MEMORY)
                 fail_msg("%s: allocation %d: %s", s.is->name, (int)n, err.message);
-            if (reached) /* continues when there is memory again */
+            if (reached) /* continues once there is memory again */
                 assert_ok(run_through(&s, &reached));
             json_decref(reached);
             assert_true(n < 2000);
@@ -872,7 +872,7 @@ static void test_every_write_failing(void **state)
         struct setting s;
 
         if (cases[c].make == large)
-            continue; /* the pages of one .beton are enough */
+            continue; /* one .beton with pages is enough */
         set_up(&s, &cases[c], "writes");
         for (int call = 0; call < STKT_CALLS; call++) {
             stk_status status = STK_E_IO;

@@ -178,7 +178,8 @@ static void test_quantize(void **unused)
     stk_loader_destroy(loader);
 }
 
-/* One scale and zero point for all channels; a single method needs no name; the older key may also name the file. */
+/* One scale and zero point for all channels. A single method needs no name, and the older key may also name the
+ * file. */
 static void test_affine(void **unused)
 {
     float low = 0, high = 0;

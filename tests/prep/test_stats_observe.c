@@ -1,5 +1,5 @@
 /* Tests of statistics as observers of a job: the report is the same for rows of every kind, however they are divided
- * into calls. Also errors in the section `stats`. */
+ * into calls. Also errors in the `stats` section. */
 #include "allocate.h"
 #include "faults.h"
 #include "observe.h"
@@ -41,7 +41,7 @@ static char *seen_by(stki_observer *observer, const stki_row *rows, int64_t coun
     stk_error err;
 
     for (int64_t i = 0; i < count;) {
-        /* parts are always the same, as those of a job */
+        /* parts are always the same, as in a job */
         const int64_t end = i + stkt_random_in(&parts, 1, 300);
         stki_seen *seen, *back;
         json_t *saved;

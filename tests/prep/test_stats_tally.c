@@ -1,4 +1,4 @@
-/* Tests of the statistics of fields against NumPy, and that their bits do not depend on how rows are divided. */
+/* Tests of the statistics of fields against NumPy, and of their bits not depending on how rows are divided. */
 #include "faults.h"
 #include "stats_golden.h"
 
@@ -20,7 +20,7 @@ static void check_numbers(const golden_case *c, const golden_numbers *g, const s
     assert_int_equal(n->infinite[1], g->infinite[1]);
     assert_int_equal(n->zeros, g->zeros);
     assert_true(n->min == g->min && n->max == g->max);
-    /* The mean of a run is a double, so the error of the mean may be relative to the size of the elements. */
+    /* The mean of a run is a double, so its error may be relative to the size of the elements. */
     assert_near(n->mean, g->mean, ulps * (fabs(g->mean) + g->std), "mean", c->dtype);
     assert_near(n->std, g->std, 1e-14 * g->std, "std", c->dtype);
 }
@@ -49,7 +49,7 @@ static void test_numbers(void **unused)
     }
 }
 
-/* Any instruction set, any division into tallies, merged in any order, also through their saved form. */
+/* Any instruction set and any division into tallies, merged in any order, also through their saved form. */
 static void test_same_bits(void **unused)
 {
     static const enum stki_isa isas[ISAS] = {STKI_ISA_REF, STKI_ISA_AVX2, STKI_ISA_AVX512};

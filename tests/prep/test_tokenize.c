@@ -230,8 +230,8 @@ static size_t put_token(char *to, const char *first, int letters, int id)
     return (size_t)(at - to) + (size_t)sprintf(at, " %d\n", id);
 }
 
-/* A c joins the letters a after it one by one. Each time, the preceding b could join them, too, but with a higher rank,
- * as could two letters a. The queue of candidates therefore exceeds its capacity and must be cleaned. */
+/* A c joins the letters a after it one by one. Each time, the preceding b could also join them, but with a higher rank,
+ * and so could two letters a. The queue of candidates therefore exceeds its capacity and must be cleaned up. */
 static void joins_that_wait(void **unused)
 {
     enum { LENGTH = 480, LONGEST = 30 };
@@ -409,7 +409,7 @@ static void tokenizer_files_that_are_refused(void **unused)
     assert_int_equal(stki_vocabulary_named(v, "<|other|>"), -1);
     stki_vocabulary_destroy(v);
     assert_ok(stki_vocabulary_open(golden("tokens_vocab.json"), golden("tokens_merges.txt"), &v, &err));
-    assert_int_equal(stki_vocabulary_named(v, "<|endoftext|>"), 0); /* there it is an ordinary token */
+    assert_int_equal(stki_vocabulary_named(v, "<|endoftext|>"), 0); /* in this file it is an ordinary token */
     stki_vocabulary_destroy(v);
     assert_status(stki_vocabulary_open(golden("tokens_vocab.json"), NULL, &v, &err), STK_E_CONFIG);
     assert_says("merges.txt");
@@ -492,7 +492,7 @@ static void options_that_do_not_go_together(void **unused)
     assert_says("at character 3");
 }
 
-/* Text that the pattern does not match is not lost; an expression that takes too long is an error of the text. */
+/* Text that the pattern does not match is not lost. An expression that takes too long causes an error for the text. */
 static void patterns_of_ones_own(void **unused)
 {
     const char *file = golden("tokens_small.tiktoken");
@@ -586,7 +586,7 @@ static void pieces(void **unused)
     assert_status(stki_token_split_create("[a[bc]]", true, &split, &err), STK_E_UNSUPPORTED);
 }
 
-/* A token that no merges produce is found only if merges are ignored. */
+/* A token that no merge produces is found only if merges are ignored. */
 static void tokens_that_merges_do_not_make(void **unused)
 {
     static const char *const files[] = {"tokens_gpt2.json", "tokens_split.json"};
@@ -747,8 +747,7 @@ static void memory_runs_out(void **unused)
     for (int i = 0; i < 3; i++) {
         int64_t failures = 0;
 
-        /* For each of a list of merges something is allocated, so these allocations fail in steps; all others fail one
-         * by one. */
+        /* Every merge of a list causes allocations, so only every 97th of these fails. All others fail one by one. */
         for (int64_t n = 1;; n += n > 60 && i == 1 ? 97 : 1) {
             stk_status status;
 

@@ -1,5 +1,5 @@
-"""Tests of Ctrl-C at random times: the saved position is always that after the last batch that next returned, and no
-slot is lost."""
+"""Tests of Ctrl-C at random times: the saved position is always right after the last batch that next returned,
+and no slot is lost."""
 
 import collections
 import itertools

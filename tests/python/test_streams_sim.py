@@ -68,7 +68,7 @@ DEVICE, I32 = device_of(b"cuda:1"), lib.stk_dtype_find(b"i32")
 
 
 class Stream:
-    """A stream that the package did not create, such as torch's."""
+    """A stream that the package did not create, like torch's."""
 
     def __init__(self):
         handle = POINTER()
@@ -77,7 +77,7 @@ class Stream:
 
     def read_later(self, tensor, early=False):
         """Reads the tensor after other work in the stream, as a kernel would. Releases the tensor after queueing the
-        read, or before that if `early`."""
+        read, or before it if `early`."""
         used, seen = Tensor.from_buffer_copy(tensor), Tensor()
         used.storage = None
         if early:
@@ -110,7 +110,7 @@ def taken(capsule):
 
 
 class TorchTensor:
-    """What from_dlpack of the stand-in returns."""
+    """What the stand-in's from_dlpack returns."""
 
     def __init__(self, capsule):
         self.tensor = taken(capsule)
@@ -176,7 +176,7 @@ class Streams(unittest.TestCase):
         self.check((current, seen))
 
     def test_tensors_of_torch_are_guarded_by_their_deleters(self):
-        """The loop keeps neither batch nor tensor: both are gone before the work that reads them starts."""
+        """The loop keeps neither the batch nor the tensor: both are gone before the work that reads them starts."""
         self.use_torch()
         seen = []
         with open_loader(to="torch", **ON_GPU) as loader:

@@ -215,7 +215,7 @@ class Exports(Case):
             thread.join()
 
     def test_held_slots_that_no_other_thread_releases(self):
-        """The other thread stands for one of a notebook or a progress bar. The wait lasts until the timeout."""
+        """The other thread stands in for that of a notebook or a progress bar. The wait lasts until the timeout."""
         go = threading.Event()
         thread = threading.Thread(target=go.wait)
         thread.start()

@@ -7,7 +7,7 @@ find_program(STOKER_MPIRUN mpirun)
 if(STOKER_MPIRUN)
   execute_process(COMMAND ${STOKER_MPIRUN} --version OUTPUT_VARIABLE mpirun_version ERROR_QUIET)
 endif()
-if(mpirun_version MATCHES "Open MPI") # others have other options
+if(mpirun_version MATCHES "Open MPI") # other implementations have different options
   add_test(NAME ranks_mpirun COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/ranks.sh $<TARGET_FILE:ranks_read> mpirun)
   set_tests_properties(ranks_mpirun PROPERTIES LABELS ranks TIMEOUT ${STOKER_TEST_TIMEOUT})
 endif()

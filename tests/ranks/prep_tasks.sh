@@ -64,8 +64,8 @@ for tasks in 1 3 4; do
     "$stoker" verify out.manifest.json >verified 2>&1 || die "$tasks tasks: $(cat verified)"
 done
 
-# One task of four is killed. The next run makes what is missing, whatever the launcher did to the others. (The other
-# launchers differ only in their variables, so two of them are enough.)
+# One task of four is killed. The next run makes what is missing, whatever the launcher did to the other tasks. (The
+# other launchers differ only in their variables, so two of them are enough.)
 case $launcher in
 mpirun | mpich | torchrun)
 sed 's/read_time: 2ms/read_time: 20ms/' job.yaml >slow.yaml

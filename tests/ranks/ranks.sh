@@ -1,6 +1,6 @@
 #!/bin/bash
-# Ranks under launchers: together they see every sample of an epoch once, in the same number of steps; another number
-# of ranks can resume their state; and the digests of the ranks add up.
+# Ranks under launchers: together they see every sample of an epoch once, in the same number of steps; a different
+# number of ranks can resume their state; and the digests of the ranks add up.
 #
 #     ranks.sh READ mpirun|torchrun
 set -u

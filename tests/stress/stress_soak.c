@@ -371,7 +371,7 @@ static void take(turn *t)
         failures++;
         if (t->fault_count == 0 || (status != STK_E_CORRUPT && status != STK_E_EMPTY)) {
             fprintf(stderr, "stress_soak: %s\n", err.message);
-            MUST(status == STK_OK); /* fails: no fault was injected that explains the error */
+            MUST(status == STK_OK); /* fails, because no injected fault explains the error */
         }
     }
     if (t->steps > 0)

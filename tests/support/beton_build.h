@@ -7,7 +7,7 @@
 
 struct stkt_beton {
     unsigned char *bytes;
-    int64_t size, room; /* of the rows and pages so far */
+    int64_t size, room; /* size of the rows and pages so far */
     int64_t fields, page, samples, row, rows_at, data, used;
     uint64_t (*entries)[3];
     int64_t entry_count, entry_room;

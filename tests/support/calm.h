@@ -24,7 +24,7 @@
 #define STKT_FORKS_ONLY_CALM 0
 #endif
 
-/* Whether the state in "12 (name) S 1 …" is 'S'; a thread that has ended counts as sleeping. */
+/* Returns whether the state in "12 (name) S 1 …" is 'S'. A thread that has ended counts as sleeping. */
 static inline bool stkt_thread_sleeps(const char *number)
 {
     char path[300], text[512];

@@ -1,5 +1,5 @@
-/* comma_locale.h: a locale with a decimal comma, which the C library's localedef compiles for this program, because a
- * machine may have none. */
+/* comma_locale.h: a locale with a decimal comma, which localedef compiles for this program, because a machine may not
+ * have such a locale. */
 #ifndef STKT_COMMA_LOCALE_H
 #define STKT_COMMA_LOCALE_H
 
@@ -20,7 +20,7 @@ static inline bool stkt_comma_locale(void)
         fprintf(file, "%s\ncopy \"POSIX\"\nEND %s\n", same[i], same[i]);
     fprintf(file, "LC_NUMERIC\ndecimal_point \",\"\nthousands_sep \".\"\ngrouping 3;3\nEND LC_NUMERIC\n");
     fclose(file);
-    /* -c: the other categories are missing, which is only a warning */
+    /* -c: missing categories cause only a warning */
     snprintf(command, sizeof command, "localedef -c -i '%s' '%s' >'%s' 2>&1", stkt_path("comma"), stkt_path("comma_XX"),
              stkt_path("comma.log"));
     if (system(command) < 0 || setenv("LOCPATH", stkt_dir, 1) != 0 || !setlocale(LC_ALL, "comma_XX"))

@@ -11,9 +11,9 @@
 #include "thread.h"
 #include <dlfcn.h>
 
-#define STKT_A_WHILE INT64_C(60000000000) /* ns; after this time a stream blocked by a test that failed continues */
+#define STKT_A_WHILE INT64_C(60000000000) /* ns; a stream that a failed test left blocked continues after this time */
 
-/* NULL if there is no such device; the reason is printed. */
+/* Returns NULL if there is no such device, and prints the reason. */
 static inline stk_device *stkt_device(void)
 {
     const char *name = getenv("STOKER_TEST_DEVICE");

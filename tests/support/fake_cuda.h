@@ -1,6 +1,6 @@
 /* fake_cuda.h: a fake CUDA runtime and driver (cuda_calls.h, cuda_launches.h). Its GPUs are ordinary memory, and a
  * stream is a queue that runs when the program queries or waits. It logs every call with the current GPU, requires a
- * context, keeps the last error as the runtime does, and fails on request. */
+ * context, keeps the last error as the runtime does, and can be made to fail. */
 #ifndef STKT_FAKE_CUDA_H
 #define STKT_FAKE_CUDA_H
 
@@ -60,7 +60,7 @@ static struct {
         long long number;
     } log[FAKE_LOG];
     int calls;
-    int contexts[FAKE_GPUS]; /* how often each was retained */
+    int contexts[FAKE_GPUS]; /* number of times each was retained */
     int blocks, pinned_blocks, streams, events;
     cudaError_t last;
     float clock_ms;
@@ -507,7 +507,7 @@ static cudaError_t fake_EventRecord(cudaEvent_t event, cudaStream_t stream)
     return error;
 }
 
-/* Each query lets the stream run, as a GPU makes progress meanwhile. */
+/* Each query lets the stream run, because a real GPU also makes progress between queries. */
 static cudaError_t fake_EventQuery(cudaEvent_t event)
 {
     cudaError_t error = fake_called("EventQuery", NULL, 0);

@@ -1,7 +1,7 @@
 /* fake_device.h: a device for tests of code that works with any device: heap memory up to a limit, streams that advance
- * only on request, and failures on request. A stream is two counters, of pieces of work queued and done; an event
- * stores the number queued when it was recorded. As with real drivers, the handle of a destroyed stream may be reused
- * while its work is still running. All functions are thread-safe. */
+ * only on request, and failures on request. A stream is two counters, of work items queued and done; an event stores
+ * the number queued when it was recorded. As with real drivers, the handle of a destroyed stream may be reused while
+ * its work is still running. All functions are thread-safe. */
 #ifndef STKT_FAKE_DEVICE_H
 #define STKT_FAKE_DEVICE_H
 
@@ -34,9 +34,9 @@ typedef struct fake_device {
     stk_device base;
     stki_counter limit_bytes, reserved_bytes, allocs, frees;
     stki_counter events, synchronizes; /* existing events */
-    stki_counter fail_events;          /* how many of the next creations fail */
+    stki_counter fail_events;          /* number of event creations that will fail */
     stki_counter fail_records;
-    stki_counter broken; /* allocations fail for a reason other than lack of memory */
+    stki_counter broken; /* allocations fail, but not for lack of memory */
     void (*freed)(void *context, void *memory, int64_t bytes);
     void *context;
     stki_mutex lock;

@@ -21,7 +21,7 @@
 static stki_counter fail_allocation, fail_maps, short_bytes, fail_read, fail_call[STKT_ALL_CALLS], skip_syncs;
 static stki_counter read_errno, call_errno;
 
-/* Counts down, and returns true for the call that is to fail. */
+/* Counts down and returns true for the call that must fail. */
 static bool is_due(stki_counter *counter)
 {
     return stki_counted(counter) > 0 && atomic_fetch_sub_explicit(counter, 1, memory_order_relaxed) == 1;

@@ -1,5 +1,5 @@
-/* faults.h: failures on request. Test programs are linked with --wrap, so that the library's calls to the functions
- * below go through faults.c; the library has no code for it. Thread-safe; 0 turns a fault off. */
+/* faults.h: injects failures. Test programs are linked with --wrap, so that the library's calls to the functions below
+ * go through faults.c; the library has no code for it. Thread-safe; 0 turns a fault off. */
 #ifndef STKT_FAULTS_H
 #define STKT_FAULTS_H
 
@@ -20,11 +20,11 @@ enum stkt_call {
     STKT_WRITE,
     STKT_SYNC,
     STKT_SYNC_DIRECTORY,
-    STKT_CLOSE, /* of a file that was written: it is closed, and the call reports an error */
+    STKT_CLOSE, /* of a written file: closes it, but reports an error */
     STKT_RENAME,
-    STKT_CALLS,                    /* number of the above, which tests loop over */
-    STKT_SPILL_WRITE = STKT_CALLS, /* to an unnamed file */
-    STKT_JOURNAL_WRITE,            /* to NAME.journal; writes half of the data */
+    STKT_CALLS,                    /* number of the calls above, which tests loop over */
+    STKT_SPILL_WRITE = STKT_CALLS, /* a write to an unnamed file */
+    STKT_JOURNAL_WRITE,            /* a write to NAME.journal; writes half of the data */
     STKT_ALL_CALLS
 };
 /* The n-th call of this kind from now on fails with this errno. */

@@ -1,4 +1,4 @@
-/* faulty.c: see faulty.h. It offers no fast path, so that every read goes through it; apart from its faults it behaves
+/* faulty.c: see faulty.h. It offers no fast path, so that every read goes through it. Apart from its faults, it behaves
  * like the inner reader. */
 #include "faulty.h"
 #include "allocate.h"

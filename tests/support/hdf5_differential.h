@@ -13,7 +13,7 @@
 
 typedef struct stkt_tally {
     int files, refused, chunked, in_memory; /* how samples were read */
-    int alone;                              /* files opened without libhdf5 */
+    int alone;                              /* number of files opened without libhdf5 */
 } stkt_tally;
 
 /* The bytes of a tensor in row-major order, in the file's byte order. */
@@ -47,7 +47,7 @@ static inline void stkt_compare_whole(const stki_container *c, const stki_reader
     free(got);
 }
 
-/* Takes the sample's box out of the whole array: `before` rows of `inner` bytes each, `along` of them apart. */
+/* Copies the sample's box from the whole array. */
 static inline void stkt_expect_sample(const stkt_hdf5 *h, const stki_reader_opts *opts, int64_t index,
                                       const unsigned char *expected, unsigned char *to)
 {

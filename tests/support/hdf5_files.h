@@ -52,11 +52,11 @@ typedef struct stkt_hdf5 {
     H5D_layout_t layout;
     int filters;    /* number of filters in the pipeline */
     bool odd_edges; /* chunks at the edge are not filtered; libhdf5 1.10.8 cannot shrink such data sets */
-    bool refused;   /* libhdf5 failed to change what it had written itself */
+    bool refused;   /* libhdf5 failed to modify what it had written itself */
     char about[256];
 } stkt_hdf5;
 
-/* For changes that libhdf5 1.10 cannot always make (skipped filters, data sets that shrink). */
+/* For calls that may fail in libhdf5 1.10 (skipped filters, data sets that shrink). */
 #define STKT_MAY(h, call)                     \
     do {                                      \
         herr_t done_;                         \
@@ -310,7 +310,7 @@ static inline void stkt_hdf5_make(const char *path, uint64_t seed, stkt_hdf5 *h)
     STKT_MAY(h, H5Fclose(file));
 }
 
-/* All of "x" as H5Dread reads it into a buffer of zeros; the caller frees it. NULL: the library fails. */
+/* All of "x" as H5Dread reads it into a buffer of zeros; the caller frees it. Returns NULL if the library fails. */
 static inline unsigned char *stkt_hdf5_read(const char *path, const stkt_hdf5 *h)
 {
     int64_t bytes = stkt_hdf5_count(h) * (int64_t)h->item;

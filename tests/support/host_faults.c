@@ -1,5 +1,5 @@
-/* host_faults.c: see host_faults.h. Once a fault was set, each operation is queued wrapped in another one, which waits
- * and then runs it or fails. */
+/* host_faults.c: see host_faults.h. Once a fault has been set, each operation is queued inside a wrapper, which waits
+ * and then runs the operation or fails. */
 #include "host_faults.h"
 #include "clock.h"
 #include "error.h"
@@ -17,7 +17,7 @@ enum { MOST = 64 };
 
 static _Atomic bool in_use;
 static stki_once once = STKI_ONCE;
-static stki_mutex lock = {PTHREAD_MUTEX_INITIALIZER}; /* guards what follows */
+static stki_mutex lock = {PTHREAD_MUTEX_INITIALIZER}; /* guards the variables below */
 static stki_cond changed;
 static stkt_host_faults device_faults[STKI_HOST_DEVICES];
 static stream_faults streams[MOST]; /* faults set for one stream since faults were last set for its device */
@@ -53,7 +53,7 @@ void stkt_host_set_faults(stk_device *device, stk_stream *stream, const stkt_hos
             }
         }
         if (!kept)
-            abort(); /* more streams than any test uses */
+            abort(); /* a test uses more streams than there is space for */
         *kept = set;
     } else {
         device_faults[device->index] = set;

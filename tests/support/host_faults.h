@@ -14,9 +14,10 @@ typedef struct stkt_host_faults {
     int64_t fail_at;
 } stkt_host_faults;
 
-/* Sets the faults of one stream, or (`stream` NULL) of all existing and future streams of the device and of operations
- * without a stream, for which holds are ignored; `fail_at` then counts the operations of all of them. NULL: no faults.
- * A running delay uses the new value at once. Operations queued before the first call are not affected. Thread-safe. */
+/* Sets the faults of one stream. If `stream` is NULL, sets those of all existing and future streams of the device and
+ * of operations without a stream (which ignore holds); `fail_at` then counts all these operations together. `faults`
+ * NULL: no faults. A running delay uses the new value at once. Operations queued before the first call are not
+ * affected. Thread-safe. */
 void stkt_host_set_faults(stk_device *device, stk_stream *stream, const stkt_host_faults *faults);
 
 #endif

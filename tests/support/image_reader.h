@@ -22,7 +22,7 @@ enum stkt_image_way {
 typedef struct stkt_images {
     stki_reader base; /* first member */
     enum stkt_image_way way;
-    int64_t min_side, max_side; /* equal: all images have one size */
+    int64_t min_side, max_side; /* if equal, all images have one size */
     int odd_one;                /* this record has another shape; -1: none */
 } stkt_images;
 

@@ -109,7 +109,7 @@ static inline uint8_t *stkt_jpeg_plain(stkt_bytes file, J_COLOR_SPACE space, int
     return all;
 }
 
-/* The offset of the first segment with this marker (its byte FF), or -1. */
+/* The offset of the first segment with this marker (of its FF byte), or -1. */
 static inline long stkt_jpeg_find(stkt_bytes file, int marker)
 {
     size_t at = 2;

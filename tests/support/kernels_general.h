@@ -1,4 +1,4 @@
-/* kernels_general.h: makes launches use the general kernels where kernels for common cases exist. Test programs are
+/* kernels_general.h: makes launches use the general kernels even where specialized kernels exist. Test programs are
  * linked with --wrap, so that the choice goes through kernels_general.c. */
 #ifndef STKT_KERNELS_GENERAL_H
 #define STKT_KERNELS_GENERAL_H

@@ -10,7 +10,7 @@
 #include "thread.h"
 #include <stoker/stoker.h>
 
-/* Opens a loader from a printf-style config. The default close_timeout is 60 s, longer than workers can be delayed on a
+/* Opens a loader from a printf-style config. The default close_timeout is 60 s, longer than any delay of a worker on a
  * busy machine. */
 static inline STK_PRINTF(2, 3) stk_status stkt_open(stk_loader **out, const char *format, ...)
 {

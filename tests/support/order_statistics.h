@@ -221,7 +221,7 @@ static inline void stkt_check_correlations(stkt_order *order, int64_t n)
     free(b);
 }
 
-/* All checks of one long permutation. */
+/* Runs all checks of one long permutation. */
 static inline void stkt_check_long(stkt_order *order, int64_t n)
 {
     uint64_t *images = calloc((size_t)n, sizeof *images);

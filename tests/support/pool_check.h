@@ -1,6 +1,6 @@
 /* pool_check.h: checks the invariants of a caching pool: blocks cover the segments, free neighbors are merged, every
- * free block is in its tree and every used one in the table, counters are the sums of what they count. No other thread
- * may use the pool meanwhile. */
+ * free block is in its tree and every used block in the table, and the counters match what they count. No other thread
+ * may use the pool during the check. */
 #ifndef STKT_POOL_CHECK_H
 #define STKT_POOL_CHECK_H
 

@@ -13,11 +13,11 @@
 enum { FAKE_BUFFERS = 24, FAKE_SMALL = 24, FAKE_GAP = 8 };
 
 typedef struct fake {
-    /* What it delivers. */
+    /* What the source delivers. */
     int64_t batches;
     int buffers;
     int64_t bytes;            /* of the first part; the second has FAKE_SMALL bytes */
-    int64_t short_bytes;      /* size of the last batch's first part; 0: as the others */
+    int64_t short_bytes;      /* size of the last batch's first part; 0: same as the others */
     int64_t error_at;         /* this batch fails; -1: none */
     _Atomic int64_t stall_at; /* this batch never arrives; -1: none */
 

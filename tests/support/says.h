@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Whether the message contains these pieces, which are separated by "…", in this order. */
+/* Returns whether the message contains these fragments, separated by "…", in this order. */
 static inline bool stkt_says(const char *message, const char *pieces)
 {
     static const char gap[] = "…";

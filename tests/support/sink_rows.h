@@ -1,5 +1,5 @@
 /* sink_rows.h: rows with fields of all kinds, and sinks that write them. All rows are in memory, so that they can be
- * appended in pieces of any size and compared with what is read back. */
+ * appended in runs of any length and compared with what is read back. */
 #ifndef STKT_SINK_ROWS_H
 #define STKT_SINK_ROWS_H
 
@@ -53,7 +53,7 @@ static inline char *stkt_rows_noise(struct stkt_rows *r, int field, int64_t row,
     uint64_t random = (uint64_t)row * 31 + (uint64_t)field + 1;
 
     for (int64_t i = 0; i < size; i += 8) {
-        uint64_t x = stkt_random(&random) & UINT64_C(0x3F3F3F3F3F3F3F3F); /* no NaN, no sign */
+        uint64_t x = stkt_random(&random) & UINT64_C(0x3F3F3F3F3F3F3F3F); /* never NaN or negative */
 
         memcpy(bytes + i, &x, (size_t)(size - i < 8 ? size - i : 8));
     }
@@ -141,7 +141,7 @@ static inline void stkt_sink_opts(const struct stkt_rows *r, const stki_sink_ops
                             .options = options};
 }
 
-/* Appends rows [from, to) in pieces of 1 to `most` rows, with random sizes from *random. */
+/* Appends rows [from, to) in runs of 1 to `most` rows, whose random lengths come from *random. */
 static inline stk_status stkt_append(stki_sink *sink, const struct stkt_rows *r, int64_t from, int64_t to, int64_t most,
                                      uint64_t *random, stk_error *err)
 {

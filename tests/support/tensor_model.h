@@ -52,7 +52,7 @@ static inline char *stkt_element(const stk_tensor *tensor, int64_t n)
     return (char *)((uintptr_t)tensor->data + (uintptr_t)offset);
 }
 
-/* Whether the tensor refers to the same elements of the base at `base` as the model. */
+/* Returns whether the tensor and the model refer to the same elements of the base at `base`. */
 static inline bool stkt_model_matches(const stkt_model *model, const stk_tensor *tensor, const void *base)
 {
     if (tensor->ndim != model->ndim ||

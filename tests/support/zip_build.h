@@ -52,9 +52,9 @@ typedef struct stkt_zip_member {
     uint64_t size; /* unpacked size; 0: equal to `bytes` */
     uint32_t crc;  /* 0: computed from the data, for stored members */
     unsigned method, flags, disk;
-    size_t local_extra;                  /* length of padding with zeros in the local header */
-    int wide;                            /* sizes are all ones, 1: with a zip64 field in the directory; 2: without */
-    uint64_t lie_compressed, lie_offset; /* if not 0, the directory has these values instead */
+    size_t local_extra; /* length of padding with zeros in the local header */
+    int wide;           /* 1, 2: sizes are all ones, with (1) or without (2) a zip64 field in the directory */
+    uint64_t lie_compressed, lie_offset; /* if not 0, the directory has these values instead of the true ones */
 } stkt_zip_member;
 
 static inline void stkt_zip_entry(stkt_zip *zip, const stkt_zip_member *m, uint64_t header)
@@ -104,7 +104,7 @@ static inline void stkt_zip_add(stkt_zip *zip, const stkt_zip_member *m)
     stkt_zip_number(zip, 2, m->flags);
     stkt_zip_number(zip, 2, m->method);
     stkt_zip_number(zip, 4, 0);
-    stkt_zip_number(zip, 4, 0xABABABAB); /* wrong on purpose: readers must use the directory */
+    stkt_zip_number(zip, 4, 0xABABABAB); /* deliberately wrong: readers must use the directory */
     stkt_zip_number(zip, 4, 0xFFFFFFFF);
     stkt_zip_number(zip, 4, 0xFFFFFFFF);
     stkt_zip_number(zip, 2, name_bytes);
@@ -116,8 +116,8 @@ static inline void stkt_zip_add(stkt_zip *zip, const stkt_zip_member *m)
     stkt_zip_entry(zip, m, header);
 }
 
-/* Appends the directory and the end record. `before` is the number of bytes in front of the archive, which offsets do
- * not include. */
+/* Appends the directory and the end record. `before` is the number of bytes before the archive, which offsets do not
+ * include. */
 static inline void stkt_zip_end(stkt_zip *zip, size_t before, const char *comment)
 {
     size_t at = zip->count - before;

@@ -150,7 +150,7 @@ class Lightning(unittest.TestCase):
 
 
     def test_every_validation_is_a_whole_epoch(self):
-        """Even the first one, although Lightning takes two batches before the training as a sanity check."""
+        """Even the first one, although Lightning takes two batches before training as a sanity check."""
         import lightning
         steps = []
 

@@ -118,8 +118,8 @@ static cudaError_t answer(cudaError_t error)
     return error;
 }
 
-/* Begins every call on a GPU; the lock is held. `breaks`: the call is illegal while a stream is captured in global
- * mode. */
+/* Begins every call on a GPU. Called with the lock held. `breaks`: the call is illegal while a stream is captured in
+ * global mode. */
 static cudaError_t called(const char *name, bool breaks, int *gpu)
 {
     if (!depth)
@@ -176,7 +176,7 @@ static struct block **block_of(const void *at)
     return b;
 }
 
-/* Checks one side of a copy or kernel. The lock is held. */
+/* Checks one side of a copy or kernel. Called with the lock held. */
 static void check_side(const char *name, const void *at, size_t bytes, bool on_device)
 {
     const struct block *b = *block_of(at);
@@ -293,8 +293,8 @@ static void append(struct CUstream_st *s, const sim_op *op)
     pthread_cond_broadcast(&changed);
 }
 
-/* The lock is held. Work in the legacy stream runs after that of all blocking streams, and their later work after
- * it. */
+/* Called with the lock held. Work in the legacy stream runs after the work already queued in all blocking streams, and
+ * their later work runs after it. */
 static cudaError_t enqueue(struct CUstream_st *s, const sim_op *op)
 {
     if (s->capturing) {
@@ -340,8 +340,8 @@ static void run_memory(const sim_op *op)
     }
 }
 
-/* Makes each call on the GPU fail. The lock is held, and released while waiting. Waits for running operations first, so
- * that none touches memory once the error is reported. */
+/* Makes each call on the GPU fail. Called with the lock held; releases it while waiting. First waits for running
+ * operations, so that none touches memory once the error is reported. */
 static void die(int gpu, const struct CUstream_st *but, cudaError_t error)
 {
     const struct CUstream_st *s;
@@ -355,7 +355,8 @@ static void die(int gpu, const struct CUstream_st *but, cudaError_t error)
     dead[gpu] = error;
 }
 
-/* Runs the first operation, which must not have to wait. The lock is held, and released meanwhile. */
+/* Runs the first operation, which must be ready to run. Called with the lock held; releases it while the operation
+ * runs. */
 static void run_one(struct CUstream_st *s)
 {
     sim_op *op = s->first;
@@ -394,7 +395,7 @@ static bool has_come(const struct CUstream_st *s, int64_t position)
     return s->done >= position || dead[s->gpu];
 }
 
-/* Blocks until the stream has finished `position` operations. The lock is held. */
+/* Blocks until the stream has finished `position` operations. Called with the lock held. */
 static void run_until(struct CUstream_st *s, int64_t position)
 {
     while (!has_come(s, position)) {
@@ -436,7 +437,7 @@ static void run_all(int gpu)
             run_until(s, s->queued);
 }
 
-/* Whether the position is reached. At the pace SIM_LATE, enough queries make the stream catch up. */
+/* Returns whether the stream has reached the position. With SIM_LATE, enough queries make the stream catch up. */
 static bool asked(struct CUstream_st *s, int64_t position, int64_t *times)
 {
     if (!has_come(s, position) && pace == SIM_LATE && ++*times >= ASKED_OFTEN)
@@ -538,7 +539,7 @@ static cudaError_t DeviceGetAttribute(int *out, enum cudaDeviceAttr attribute, i
     END;
 }
 
-/* The block exists as soon as the call returns, not when its stream reaches this point. */
+/* The block exists as soon as the call returns, not only when its stream reaches this point. */
 static cudaError_t MallocAsync(void **out, size_t bytes, cudaStream_t stream)
 {
     CALL("MallocAsync", false);
@@ -768,7 +769,7 @@ static cudaError_t EventQuery(cudaEvent_t event)
     END;
 }
 
-/* At the pace SIM_LATE, this call also sleeps before it does the work. */
+/* With SIM_LATE, this call also sleeps before it does the work. */
 static cudaError_t EventSynchronize(cudaEvent_t event)
 {
     struct CUevent_st *e;
