@@ -1,23 +1,24 @@
-/* bench_cold.c: the gain of look-ahead for files that are not in the page cache, and its cost for files that are.
+/* bench_cold.c: measures what look-ahead gains for files that are not in the page cache, and what it costs for files
+ * that are.
  *
  *     bench_cold [--dir DIR] [--bytes 150528] [--samples 4000] [--read 0] [--batch 64] [--ahead 4] [--threads 2]
  *                [--repeats 3] [--epochs 0]
  *
  * The program makes a file of samples and measures each combination of access (mmap, pread), order (sequential,
- * random), the access pattern passed to the system (that of the reader for this order; "normal": none) and look-ahead
- * (off; on: will_need is called for a batch `ahead` batches before it is read). For each, it drops the file's pages and
- * reads every sample once: `threads` threads claim samples from a counter, as the loader's workers do, and copy each
- * sample to their own memory. It prints medians of MB/s, MB read from the disk, and CPU seconds; the same with all
- * pages resident; and the cost of one call to will_need with all pages resident.
+ * random), the access pattern passed to the kernel (the one that the reader uses for this order, or "normal": none) and
+ * look-ahead (off; on: will_need is called for a batch `ahead` batches before it is read). For each, it drops the
+ * file's pages and reads every sample once: `threads` threads claim samples from a counter, as the loader's workers do,
+ * and copy each sample to their own memory. It prints medians of MB/s, MB read from the disk, and CPU seconds; the same
+ * with all pages resident; and the cost of one call to will_need with all pages resident.
  *
- * The disk's cache, or that of a virtual machine's host, is not dropped, so only the first run may be cold there.
- * Therefore the order of the runs is shuffled in each repeat.
+ * The program cannot drop the caches of the disk itself or of a virtual machine's host, so in those only the first run
+ * may be cold. It therefore shuffles the order of the runs in each repeat.
  *
  * With --epochs N, the program measures data larger than memory instead: a loader with `threads` workers reads N epochs
- * in a memory cgroup of half the file's size, which is created below the process's own. If none can be created, the
- * program prints the reason and measures nothing. For each order and access, over eight intervals of each epoch after
- * the first, it prints the median, lowest and highest MB/s, the bytes read from the disk per delivered byte, and CPU
- * seconds per delivered GB. */
+ * in a memory cgroup that is limited to half the file's size. The program creates it below the process's own. If none
+ * can be created, the program prints the reason and measures nothing. For each order and access, over eight intervals
+ * of each epoch after the first, it prints the median, lowest and highest MB/s, the bytes read from the disk per
+ * delivered byte, and CPU seconds per delivered GB. */
 #include "clock.h"
 #include "format.h"
 #include "philox.h"
@@ -225,7 +226,7 @@ static int by_rate(const void *a, const void *b)
     return (x->mb_s > y->mb_s) - (x->mb_s < y->mb_s);
 }
 
-/* CPU ns of one call to will_need for a whole batch that is resident. */
+/* CPU ns of one call to will_need for a batch whose pages are all resident. */
 static double advice_ns(const char *path, const struct setting *s, struct job *plan)
 {
     stki_reader *reader;
@@ -264,8 +265,8 @@ static bool write_number(const char *folder, const char *name, int64_t number)
     return file && fclose(file) == 0 && written;
 }
 
-/* Finds the folder of the process's cgroup (of version 1 if that has the memory controller); returns the name of its
- * limit's file. */
+/* Finds the folder of the process's cgroup (version 1 if it has the memory controller there). Returns the name of the
+ * file that sets its limit, or NULL. */
 static const char *own_group(char *folder)
 {
     static const char *const names[] = {"memory.max", "memory.limit_in_bytes"};
@@ -435,7 +436,7 @@ int main(int argc, char **argv)
            "MB/s", "disk MB", "CPU s", "MB/s", "CPU s");
     for (int n = 0; n < repeats; n++)
         for (int k = 0; k < count; k++) {
-            int i = (k * 7 + n * 5) % count; /* 7 and the count (12) have no common factor */
+            int i = (k * 7 + n * 5) % count; /* 7 and the count (12) are coprime */
             job.order = orders[settings[i].random];
             results[i][n] = run(path, &settings[i], &job, (int)values[4], true);
         }

@@ -34,7 +34,7 @@ struct job {
     const uint8_t *rows;
     const uint32_t *order;
     uint8_t *slots;
-    int64_t row_count, row_bytes, out_bytes, batch, batches, slot_count, src_offset; /* batches: of one pass */
+    int64_t row_count, row_bytes, out_bytes, batch, batches, slot_count, src_offset; /* batches: per pass */
     size_t elements;
 };
 
@@ -481,7 +481,7 @@ static void group_w3(void)
     run_group("w3", rounds * 10);
 }
 
-/* Measures from which total size of the slots on non-temporal stores are faster. */
+/* Measures the total size of the slots above which non-temporal stores are faster. */
 static void group_auto(void)
 {
     static const int megabytes[] = {4, 8, 12, 16, 20, 24, 28, 32, 40, 48, 64, 96};

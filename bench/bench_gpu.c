@@ -1,4 +1,4 @@
-/* bench_gpu.c: the cost of feeding a GPU, compared with limits of the GPU that are measured alternately in the same
+/* bench_gpu.c: the cost of feeding a GPU, compared with the GPU's limits, which are measured alternately in the same
  * run:
  *
  *     bench_gpu [--device=NAME] [--json=FILE] [--quick]      (cuda:0)
@@ -268,7 +268,7 @@ static void h2d(void)
 
 /* ---- overlap ---- */
 
-/* The time of the steps without copies, queued in the same way as by consume(). */
+/* The time of the steps without copies, queued as in consume(). */
 static int64_t steps_ns(stk_stream *stream, int count, int64_t step_ns)
 {
     int64_t begin = stki_now_ns();

@@ -4,11 +4,11 @@
  *     bench_hdf5 limit FILE.h5 [--seconds 1] [--workers 2]
  *
  * DATA is a folder made by bench/peers/make_data.py; w4/x.npy, the rows of w4/contig.h5 as .npy, is created if it does
- * not exist. In each round, all variants run one after another for some seconds. The program prints the median of the
- * rounds and the CPU seconds per delivered GB. `row` is rows in random order, `blk` runs of 64 rows in random order,
- * `block` rows in `order: block`, with a cache that is much smaller than the data. The limits inflate (and unshuffle)
- * the chunks of the file with the same number of threads, from the mapping into memory of each thread, and deliver
- * nothing. */
+ * not exist. Each round runs all variants one after another, each for --seconds. The program prints the median of the
+ * rounds and the CPU seconds per delivered GB. `row` reads rows in random order, `blk` reads runs of 64 rows in random
+ * order, and `block` reads rows in `order: block` with a cache that is much smaller than the data. For the limits, the
+ * same number of threads inflate (and unshuffle) the chunks from a mapping of the file into per-thread memory, and
+ * deliver nothing. */
 #include "allocate.h"
 #include "clock.h"
 #include "container.h"
@@ -32,7 +32,7 @@ struct limit {
 };
 
 struct way {
-    const char *name, *file, *dataset, *options; /* options of the loader; NULL: a limit */
+    const char *name, *file, *dataset, *options; /* options of the loader; NULL: measures a limit */
     int rows_per_sample;
     stk_loader *loader;
     struct limit limit;

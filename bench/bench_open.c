@@ -3,10 +3,10 @@
  *     bench_open DIR [--records 1000000] [--repeats 5] [--large]
  *
  * Creates these files in DIR, unless they exist: two .beton files of records of 16 bytes and a number (as written by
- * one worker, and by several in turn), a tar archive of texts and classes, an index of Megatron, and an .npy file; with
+ * one worker, and by several in turn), a tar archive of texts and classes, a Megatron index, and an .npy file; with
  * --large, also .beton files with ten times as many records. Everything is in the page cache. For each file, prints the
  * median time from opening it for one field until the first record has been read, and the heap memory that is then
- * allocated. The tar archive is opened by its headers and by its saved index.
+ * allocated. The tar archive is opened both by reading its headers and with its saved index.
  */
 #include "allocate.h"
 #include "clock.h"

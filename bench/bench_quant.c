@@ -1,6 +1,6 @@
 /* bench_quant.c: quantizing f32 to int8 and back, per tensor and per channel, compared with a non-temporal copy in the
- * same run. Arrays of 150 MB, one thread. Prints GB/s (read plus written), the ratio to the copy, and the best round,
- * whose distance from the median shows the effect of other programs.
+ * same run. Arrays of 150 MB, one thread. Prints GB/s (read plus written), the ratio to the copy, and the best round.
+ * Its distance from the median shows the effect of other programs.
  *     bench_quant [ROUNDS]
  */
 #include "clock.h"

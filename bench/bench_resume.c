@@ -3,7 +3,7 @@
  *     bench_resume [--repeats 101]
  *
  * With a synthetic data set of 10^9 samples in random order, prints the median and longest time to save and to restore
- * positions all over the epoch, and the time from opening, and from a restore, to the first batch. Then prints the
+ * positions throughout the epoch, and the time from opening, and from a restore, to the first batch. Then prints the
  * processor time per sample with loader.digest none, order and bytes (alternating), for samples of 16 bytes (for which
  * a row costs least), 2 KiB and 150 KiB.
  */

@@ -66,7 +66,7 @@ static int64_t row_count(void)
     return total_bytes / row_bytes / BATCH * BATCH;
 }
 
-/* Writes like the simplest program: one call per batch, as far as its rows are contiguous. */
+/* Writes as the simplest program would: one call per batch, or one for each contiguous part of it. */
 static void plain_loop(const char *path)
 {
     int64_t per_source = SOURCE / row_bytes;

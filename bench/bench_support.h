@@ -1,5 +1,5 @@
 /* bench_support.h: shared by the benchmarks. Several variants ("ways") of the same work alternate, with one pass of
- * each per round, so that drifts of the machine affect all of them equally. The median of the rounds is printed. */
+ * each per round, so that drift of the machine affects all of them equally. The median of the rounds is printed. */
 #ifndef STKB_BENCH_SUPPORT_H
 #define STKB_BENCH_SUPPORT_H
 
@@ -122,7 +122,8 @@ static inline void bench_settle(void)
 }
 
 /* Runs one round to warm up and `rounds` measured ones. Prints a line for each way, beginning with `label`: the rate at
- * the median and at the 10th percentile of the times ("best tenth"), whose distance shows the effect of other programs.
+ * the median and at the 10th percentile of the times ("best tenth"). The gap between the two shows the effect of other
+ * programs.
  */
 static inline void bench_run(const char *label, bench_way *ways, int count, int threads, int rounds)
 {

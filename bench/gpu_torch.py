@@ -5,8 +5,8 @@
 
 Both loops run a step of a small network on each batch of normalized f32 images, alternately, three times each. Prints the
 median of images/s of both, and of the step alone. Before that, it checks for races: each batch is read after a kernel of
-20 ms, and its sums must be those of the same batch without a device. Exit status 1: they are not; 77: torch, stoker or the
-device is missing. With --device host, the loop runs on the processor.
+20 ms, and its sums must equal those of the same batch without a device. Exit status 1: they differ; 77: torch, stoker
+or the device is missing. With --device host, the loop runs on the processor.
 """
 import argparse
 import os
@@ -94,7 +94,7 @@ def rate(options, batches, step, wait):
 
 
 def check_races(options, images, labels, device, place):
-    """Whether the sums of each batch, read late, are those of a loader without a device."""
+    """Whether the sums of each batch, read late, equal those from a loader without a device."""
     here = open_stoker(options, images, labels, None, shuffle=True, seed=3)
     there = open_stoker(options, images, labels, device, shuffle=True, seed=3)
     late, right = [], []

@@ -5,8 +5,9 @@ memory, and a consumer that only counts them.
 usage: overhead.py [--build=build/release] [--runs=7] [--seconds=2] [--workers=0]
 
 Each run is a separate process with one repeat. Prints loadbench's own time per batch (the elapsed time outside of calls to
-the loader, the consumer and releases), the cost of reading the clock, and how much the runs differ. Exit status 1: the own
-time is at least 1 us per batch, or the middle half of the runs differs by more than 2 %. Run nothing else at the same time.
+the loader, the consumer and releases), the cost of reading the clock, and how much the runs differ. Exit status 1:
+loadbench's own time is at least 1 us per batch, or the middle half of the runs differs by more than 2 %. Run nothing
+else at the same time.
 """
 import json
 import os

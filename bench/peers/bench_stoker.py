@@ -39,7 +39,7 @@ PLAN = {
 
 
 def busy():
-    """Processor seconds used so far by all programs together."""
+    """CPU seconds used so far by all programs together."""
     with open("/proc/stat") as f:
         fields = [int(x) for x in f.readline().split()[1:9]]
     return (sum(fields) - fields[3] - fields[4]) / os.sysconf("SC_CLK_TCK")
