@@ -194,7 +194,7 @@ static void memory_version_2(void **state)
     write_number("cgroup/memory.max", 4096 * MIB); /* a group above both, like the root of a container's mount */
     write_number("cgroup/memory.current", 4000 * MIB);
     assert_memory("0::/a/b\n", 4096 * MIB, 96 * MIB);
-    /* memory.high limits although memory.max is unlimited; it is already exceeded */
+    /* memory.high applies even if memory.max is unlimited; usage already exceeds it */
     write_number("cgroup/a/b/memory.high", 50 * MIB);
     assert_memory("0::/a/b\n", 50 * MIB, 0);
     assert_memory("0::/elsewhere\n", 4096 * MIB, 96 * MIB);

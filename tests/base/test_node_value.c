@@ -376,7 +376,7 @@ static void random_word(uint64_t *random, char *word, int64_t longest)
     word[length] = '\0';
 }
 
-/* Words that do not fit are left out whole. */
+/* Words that do not fit are omitted entirely. */
 static void lists_of_words_end_with_whole_words(void **state)
 {
     static const char *const words[] = {"one", "three", "seven"};

@@ -129,7 +129,7 @@ static void random_trees_read_back(void **state)
 
         json_object_set_new(root, "root", tree);
         text = json_dumps(root, i % 2 ? JSON_COMPACT : JSON_INDENT((size_t)i % 4));
-        document = parse_fine(text); /* JSON is YAML; the pieces above hold no $ */
+        document = parse_fine(text); /* JSON is YAML; the strings above contain no $ */
         back = stki_node_json(stki_document_root(document));
         if (!json_equal(root, back)) {
             char *other = json_dumps(back, 0);

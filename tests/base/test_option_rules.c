@@ -208,7 +208,7 @@ static void the_latest_spelling_counts(void **state)
     read_fine(document, &o);
     assert_int_equal(o.order, RANDOM);
     stki_document_destroy(document);
-    write_config("pair.yaml", "loader: {shuffle: false}\n"); /* without shuffle in a file below it */
+    write_config("pair.yaml", "loader: {shuffle: false}\n"); /* includes no file that sets shuffle */
     document = open_fine("twice.yaml");
     read_fine(document, &o);
     assert_null(stki_node_get(node_at(document, "loader"), "order"));

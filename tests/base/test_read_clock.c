@@ -1,5 +1,5 @@
-/* Tests of the clocks inside reads: they count only for the thread that set them, and one in sixteen short calls is
- * timed and stands for all. */
+/* Tests of the clocks inside reads: they count only for the thread that set them, and only one in sixteen short calls
+ * is timed, on behalf of all of them. */
 #include "read_clock.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -58,8 +58,8 @@ static void long_calls_are_all_timed(void **state)
     assert_true(stki_counted(&clocks.ns[STKI_READ_CALL]) >= 100 * INT64_C(5000000));
 }
 
-/* A timed call stands for all calls since the last timed one: the sixteenth call here is the first that is timed, so it
- * counts sixteen times. As it was long, all following calls are timed. */
+/* A timed call represents all calls since the last timed one: here the sixteenth call is the first that is timed, so it
+ * counts sixteen times. Because it was long, all following calls are timed. */
 static void short_calls_count_for_those_not_timed(void **state)
 {
     stki_read_clocks clocks = {.skip = 15, .weight = 16};
@@ -73,8 +73,8 @@ static void short_calls_count_for_those_not_timed(void **state)
     assert_int_equal(clocks.skip, 0);
 }
 
-/* After a conversion of 50 µs the next sixteen are watched. No page comes from a disk here, so no waiting is counted.
- */
+/* After a conversion that took 50 µs, the next sixteen are watched for page faults. Here no page is read from a disk,
+ * so no wait is counted. */
 static void long_conversions_are_watched(void **state)
 {
     stki_read_clocks clocks = {0};
@@ -96,7 +96,7 @@ static void long_conversions_are_watched(void **state)
     assert_false(paging.watched);
 }
 
-/* Without new faults or context switches nothing was waited for. With them it is the elapsed time minus the processor
+/* Without new faults or context switches, the wait time is zero. With them, it is the elapsed time minus the CPU
  * time. */
 static void waiting_is_time_off_the_processor(void **state)
 {
@@ -110,10 +110,10 @@ static void waiting_is_time_off_the_processor(void **state)
     }
     assert_int_equal(none, 0);
     before.waits--;
-    before.cpu_ns -= 300000; /* 0.3 ms of processor time were used since */
+    before.cpu_ns -= 300000; /* as if 0.3 ms of CPU time had been used since */
     const int64_t waited = stki_paging_waited(&before, 1000000000);
     assert_in_range(waited, 1, 1000000000 - 300000);
-    assert_int_equal(stki_paging_waited(&before, 100000), 0); /* shorter than the processor time */
+    assert_int_equal(stki_paging_waited(&before, 100000), 0); /* shorter than the CPU time */
 }
 
 int main(void)

@@ -206,7 +206,7 @@ static void deadlines(void **state)
     assert_true(stki_deadline_ns(0) <= stki_now_ns());
 }
 
-/* Threads that take turns to increment a counter under one lock. */
+/* Threads that take turns incrementing a counter under one lock. */
 struct relay {
     stki_mutex lock;
     stki_cond turn;

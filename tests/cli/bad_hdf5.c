@@ -1,5 +1,5 @@
-/* bad_hdf5.c: replaces calls to libhdf5 (LD_PRELOAD) by ones that fail as the real ones do on a few damaged files.
- * BAD_HDF5_DOES selects the failure:
+/* bad_hdf5.c: replaces functions of libhdf5 (LD_PRELOAD) with ones that fail as the real ones do on a few damaged
+ * files. BAD_HDF5_DOES selects the failure:
  *     crash     opening a file aborts
  *     spin      opening a file never returns
  *     die       opening a file kills the process, as the kernel does when memory runs out
