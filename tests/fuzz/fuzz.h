@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* `data` has any `size` bytes. Returns 0. */
+/* `data` holds `size` arbitrary bytes. Returns 0. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Checks a property; unlike assert, it is active in every build. */

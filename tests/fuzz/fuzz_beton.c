@@ -1,5 +1,6 @@
-/* Fuzz target: any bytes as a .beton file. If it opens, all records are read. The data of a record must lie within the
- * file and have the size that its reader announced; a damaged record must fail without affecting the others. */
+/* Fuzz target: arbitrary bytes as a .beton file. If it opens, all records are read. The data of a record must lie
+ * within the file and have the size that its reader announced; a damaged record must fail without affecting the others.
+ */
 #include "beton.h"
 #include "fuzz_records.h"
 #include "source_opts.h"

@@ -1,5 +1,5 @@
-/* Fuzz target: any bytes as a table of text. If it opens, it must consist of whole records: written again with every
- * cell in quotes, it must be the same table. */
+/* Fuzz target: arbitrary bytes as a table of text. If it opens, it must consist of whole records: written again with
+ * every cell in quotes, it must be the same table. */
 #include "csv.h"
 #include "fuzz_records.h"
 #include "source_opts.h"

@@ -1,4 +1,4 @@
-/* Fuzz target: any bytes as EXIF data. The orientation must be 1 to 8, without reads beyond the data. */
+/* Fuzz target: arbitrary bytes as EXIF data. The orientation must be 1 to 8, without reads beyond the data. */
 #include "exif.h"
 #include "fuzz.h"
 #include <string.h>

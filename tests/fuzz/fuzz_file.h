@@ -1,4 +1,4 @@
-/* fuzz_file.h: shared by the fuzz targets of containers: an open file of any bytes, and a function that reads
+/* fuzz_file.h: shared by the fuzz targets of containers: an open file of arbitrary bytes, and a function that reads
  * everything in a container. */
 #ifndef STKT_FUZZ_FILE_H
 #define STKT_FUZZ_FILE_H
@@ -11,8 +11,8 @@
 
 #define FUZZ_PATH "some/file"
 
-/* A file with exactly these bytes in a block of their size, so that sanitizers detect every access outside. It has two
- * references, so that closing it does not free it. */
+/* A file with exactly these bytes in a block of their size, so that sanitizers detect every out-of-bounds access. It
+ * has two references, so that closing it does not free it. */
 static inline void fuzz_file_init(stki_file *file, const uint8_t *data, size_t size)
 {
     uint8_t *copy = malloc(size ? size : 1);

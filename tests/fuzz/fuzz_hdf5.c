@@ -1,6 +1,6 @@
-/* Fuzz target: any bytes as an HDF5 file whose chunk index is read. The input begins with the facts that libhdf5 would
- * have given: u8 axes (1 to 4), u8 bytes of an item, u8 filtered, u8 unused, u32 address of the object header; then
- * for each of 4 axes u16 size, u16 chunk, u16 largest size (65535: unlimited). The rest is the file.
+/* Fuzz target: arbitrary bytes as an HDF5 file whose chunk index is read. The input begins with the values that libhdf5
+ * would have provided: u8 axes (1 to 4), u8 bytes of an item, u8 filtered, u8 unused, u32 address of the object header;
+ * then for each of 4 axes u16 size, u16 chunk, u16 largest size (65535: unlimited). The rest is the file.
  *
  * On failure, the status must be one that a damaged file can cause, and the table must be empty. A success must give a
  * list of distinct chunks of the grid in order, at most one for each byte of the file, and looking one up must find it
@@ -57,7 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < PREFIX || !read_grid(data, &grid))
         return 0;
     file.size = (int64_t)(size - PREFIX);
-    bytes = malloc(size - PREFIX + 1); /* of exactly this size, so that sanitizers detect accesses outside */
+    bytes = malloc(size - PREFIX + 1); /* of exactly this size, so that sanitizers detect out-of-bounds accesses */
     bytes = realloc(bytes, size - PREFIX ? size - PREFIX : 1);
     memcpy(bytes, data + PREFIX, size - PREFIX);
     file.map = bytes;

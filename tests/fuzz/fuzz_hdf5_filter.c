@@ -1,6 +1,6 @@
-/* Fuzz target: any bytes as a stored chunk, with any pipeline of filters. The input begins with u8 number of filters (0
- * to 4), u8 filter mask, u16 bytes of the chunk, then u8 filter and u8 value for each of 4 filters. The rest is the
- * stored chunk.
+/* Fuzz target: arbitrary bytes as a stored chunk, with any pipeline of filters. The input begins with u8 number of
+ * filters (0 to 4), u8 filter mask, u16 bytes of the chunk, then u8 filter and u8 value for each of 4 filters. The rest
+ * is the stored chunk.
  *
  * A failure must be STK_E_CORRUPT. Nothing may be written outside the chunk and the work buffer, and a second run with
  * other initial memory contents must give the same result. */

@@ -1,4 +1,4 @@
-/* fuzz_image.h: any bytes as an image, decoded whole and in part, in every mode. A failure must have a status for
+/* fuzz_image.h: arbitrary bytes as an image, decoded whole and in part, in every mode. A failure must have a status for
  * damaged files and a message that names the file and the record; a part must have the same pixels as the whole image;
  * the size of allocations must be justified by the data. */
 #ifndef STKT_FUZZ_IMAGE_H

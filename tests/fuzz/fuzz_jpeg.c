@@ -1,4 +1,4 @@
-/* Fuzz target: any bytes as a JPEG image; see fuzz_image.h. */
+/* Fuzz target: arbitrary bytes as a JPEG image; see fuzz_image.h. */
 #include "fuzz_image.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,6 +1,6 @@
-/* Fuzz target: any bytes as a JPEG image out of which restart intervals are cut. The result must not be longer than the
- * image, must contain the box, must be an image of the announced size, and must have the pixels of the whole image.
- * Both are decoded with plain upsampling, because smoothing uses pixels beyond the edges. */
+/* Fuzz target: arbitrary bytes as a JPEG image out of which restart intervals are cut. The result must not be longer
+ * than the image, must contain the box, must be an image of the announced size, and must have the pixels of the whole
+ * image. Both are decoded with plain upsampling, because smoothing uses pixels beyond the edges. */
 #include "allocate.h"
 #include "fuzz.h"
 #include "jpeg_cut.h"

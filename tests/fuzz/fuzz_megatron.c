@@ -1,5 +1,5 @@
-/* Fuzz target: any bytes as the index of Megatron's token files, with .bin files of several sizes, and as the header of
- * a shard of llm.c. Positions that are accepted must lie inside the files. */
+/* Fuzz target: arbitrary bytes as the index of Megatron's token files, with .bin files of several sizes, and as the
+ * header of a shard of llm.c. Positions that are accepted must lie inside the files. */
 #include "fuzz_file.h"
 #include "tokens.h"
 

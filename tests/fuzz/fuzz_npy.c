@@ -1,7 +1,7 @@
-/* Fuzz target: any bytes as the beginning of an .npy file, both as the whole file and as part of a file of 2^62 bytes,
- * with and without a dtype given by the user. A failure must have a status for damaged files, a one-line message that
- * names the file, and leave the result untouched. A success must describe elements that lie inside the file without
- * gaps or overlaps, and a header written from it must be equivalent. */
+/* Fuzz target: arbitrary bytes as the beginning of an .npy file, both as the whole file and as part of a file of 2^62
+ * bytes, with and without a dtype given by the user. A failure must have a status for damaged files, a one-line message
+ * that names the file, and leave the result untouched. A success must describe elements that lie inside the file
+ * without gaps or overlaps, and a header written from it must be equivalent. */
 #include "allocate.h"
 #include "fuzz.h"
 #include "npy_header.h"
@@ -118,7 +118,7 @@ static void parse(const uint8_t *data, size_t size, int64_t file_bytes, stk_dtyp
     if ((size_t)(prefix.text_offset + prefix.text_bytes) > size)
         return; /* the rest of the header is missing */
     text =
-        /* of exactly this size, so that sanitizers detect accesses outside */
+        /* of exactly this size, so that sanitizers detect out-of-bounds accesses */
         malloc(prefix.text_bytes ? (size_t)prefix.text_bytes : 1);
     memcpy(text, data + prefix.text_offset, (size_t)prefix.text_bytes);
     memset(&header, 0x5A, sizeof header);

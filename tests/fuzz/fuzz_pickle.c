@@ -1,4 +1,4 @@
-/* Fuzz target: any bytes as the pickle of a .pt file: the pickle machine, the walk through its objects, and the
+/* Fuzz target: arbitrary bytes as the pickle of a .pt file: the pickle machine, the walk through its objects, and the
  * geometry of each tensor. Memory must stay proportional to the pickle, and every accepted tensor must lie inside its
  * storage. */
 #include "allocate.h"

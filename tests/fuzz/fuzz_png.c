@@ -1,5 +1,5 @@
-/* Fuzz target: any bytes as a PNG image, as they are and with corrected CRCs, without which few inputs would get past
- * the first chunk. See fuzz_image.h. */
+/* Fuzz target: arbitrary bytes as a PNG image, as they are and with corrected CRCs, without which few inputs would get
+ * past the first chunk. See fuzz_image.h. */
 #include "fuzz_image.h"
 
 static uint32_t crc_of(const uint8_t *bytes, size_t count)

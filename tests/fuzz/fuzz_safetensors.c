@@ -1,4 +1,4 @@
-/* Fuzz target: any bytes as a .safetensors file. All elements of the tensors that are listed as readable must be
+/* Fuzz target: arbitrary bytes as a .safetensors file. All elements of the tensors that are listed as readable must be
  * readable, without accesses outside the data. */
 #include "fuzz_file.h"
 #include "safetensors.h"

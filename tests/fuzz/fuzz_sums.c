@@ -1,6 +1,6 @@
-/* Fuzz target: any bytes as a file of checksums, as they are and with its size and checksum corrected, without which no
- * input would get past these two. A failure must have a status for damaged files and a one-line message that names the
- * file; all entries that are accepted must lie inside the file. */
+/* Fuzz target: arbitrary bytes as a file of checksums, as they are and with its size and checksum corrected, without
+ * which no input would get past these two. A failure must have a status for damaged files and a one-line message that
+ * names the file; all entries that are accepted must lie inside the file. */
 #include "allocate.h"
 #include "fuzz.h"
 #include "sums.h"
@@ -57,7 +57,8 @@ static stk_status validate(const uint8_t *bytes, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    uint8_t *copy = malloc(size ? size : 1); /* of exactly this size, so that sanitizers detect accesses outside */
+    uint8_t *copy =
+        malloc(size ? size : 1); /* of exactly this size, so that sanitizers detect out-of-bounds accesses */
     uint64_t total = size, sum;
     stki_memory_stats before, after;
 

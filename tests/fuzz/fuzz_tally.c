@@ -1,5 +1,5 @@
-/* Fuzz target: any bytes as saved statistics; the first two select the form. The checksum is corrected, because no
- * input would get past it. Accepted statistics must be equal after saving and loading, and can be merged and
+/* Fuzz target: arbitrary bytes as saved statistics; the first two select the form. The checksum is corrected, because
+ * no input would get past it. Accepted statistics must be equal after saving and loading, and can be merged and
  * reported. */
 #include "allocate.h"
 #include "digest.h"

@@ -1,5 +1,5 @@
-/* Fuzz target: any bytes as a tar archive of samples. The checksums of blocks that look like headers are corrected
- * first, because no input would get past them. */
+/* Fuzz target: arbitrary bytes as a tar archive of samples. The checksums of blocks that look like headers are
+ * corrected first, because no input would get past them. */
 #include "fuzz_records.h"
 #include "source_opts.h"
 #include "tar.h"

@@ -1,5 +1,6 @@
-/* Fuzz target: any bytes as a text file: lines, paragraphs, documents, one sample, and lines of JSON. Samples must not
- * overlap and must lie in the file. Whether a line is JSON, and the string of its key, is compared with jansson. */
+/* Fuzz target: arbitrary bytes as a text file: lines, paragraphs, documents, one sample, and lines of JSON. Samples
+ * must not overlap and must lie in the file. Whether a line is JSON, and the string of its key, is compared with
+ * jansson. */
 #include "fuzz_records.h"
 #include "json_text.h"
 #include "source_opts.h"
@@ -34,7 +35,7 @@ static void check_line(const char *line, int64_t length)
     span = want.value;
     problem = want.problem;
     stki_json_find_all(line, length, some, 5);
-    for (int k = 0; k < 5; k++) { /* together as alone */
+    for (int k = 0; k < 5; k++) { /* each key must give the same result together with others as alone */
         stki_json_want one = {.key = some[k].key};
 
         stki_json_find_all(line, length, &one, 1);
@@ -106,7 +107,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (size_t at = 0; at < size;) {
         const uint8_t *stop = memchr(data + at, '\n', size - at);
         const size_t length = (stop ? (size_t)(stop - data) : size) - at;
-        char *line = malloc(length ? length : 1); /* sanitizers detect accesses outside */
+        char *line = malloc(length ? length : 1); /* sanitizers detect out-of-bounds accesses */
 
         DEMAND(line);
         memcpy(line, data + at, length);

@@ -1,6 +1,6 @@
-/* Fuzz target: any bytes as a vocabulary. The first byte selects the kind: lines that follow those of the 256 bytes,
- * the file as it is, or a vocab.json and its merges separated by a NUL. An accepted vocabulary must encode any bytes
- * into tokens that concatenate to the same bytes. */
+/* Fuzz target: arbitrary bytes as a vocabulary. The first byte selects the kind: lines that follow those of the 256
+ * bytes, the file as it is, or a vocab.json and its merges separated by a NUL. An accepted vocabulary must encode any
+ * bytes into tokens that concatenate to the same bytes. */
 #include "fuzz_file.h"
 #include "token_join.h"
 #include "vocabulary.h"

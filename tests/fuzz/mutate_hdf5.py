@@ -63,7 +63,7 @@ def lookup3(data):
 
 
 def summed(data, at):
-    """The number of bytes from a signature on that the following checksum covers; None if it is not known."""
+    """The number of bytes, starting at a signature, that the following checksum covers; None if it is not known."""
     mark = bytes(data[at:at + 4])
     if mark in (b"BTHD", b"FRHP", b"FAHD"):
         return {b"BTHD": 34, b"FRHP": 142, b"FAHD": 24}[mark]

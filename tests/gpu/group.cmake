@@ -15,7 +15,7 @@ if(STOKER_CUDA_FOUND)
 endif()
 
 # scripts/gpu-check on the host device. Its programs are built without the libraries of the readers, and without CUDA,
-# whose compiler is slow and adds only kernels. The first run takes a processor minute to build; later ones build what
+# whose compiler is slow and adds only kernels. The first run takes a minute of CPU time to build; later ones build what
 # has changed. The programs do not depend on this build's options, so only one kind of build runs the test.
 if(STOKER_SANITIZE STREQUAL "" AND CMAKE_BUILD_TYPE STREQUAL "Debug" AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
   add_test(NAME gpu_check COMMAND ${CMAKE_COMMAND} -E env GPU_CHECK_FOLDER=${PROJECT_BINARY_DIR}

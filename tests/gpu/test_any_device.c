@@ -1,8 +1,8 @@
 /* stki-threads */
 /* What every device with streams must do, on the device named by STOKER_TEST_DEVICE (host, cuda:0, …; default: host):
  * memory, copies, fills, order within and between streams, reused pinned memory (row G01), a consumer with its own
- * stream (G02), reuse after a slow reader (G03), and operations and converted samples compared with the processor. The
- * only assertions about time are that streams are busy for at least the requested time. */
+ * stream (G02), reuse after a slow reader (G03), and operations and converted samples compared with the CPU. The only
+ * assertions about time are that streams are busy for at least the requested time. */
 #include "allocate.h"
 #include "convert.h"
 #include "cuda_provider.h"
@@ -127,7 +127,7 @@ static void too_much_memory_is_refused_with_figures(void **state)
 
 enum { ROOM = 1 << 20 };
 
-/* Copies there and back through `via`, at odd offsets; the bytes around must not change. */
+/* Copies from `from` to `to` through `via` on the device, at odd offsets. The bytes around the copy must not change. */
 static void round_trip(unsigned char *from, unsigned char *to, unsigned char *via, int64_t bytes, int64_t offset,
                        stk_stream *stream)
 {
@@ -365,7 +365,7 @@ static void time_between_events_is_at_least_the_work(void **state)
     stk_stream_destroy(stream);
 }
 
-/* Work in a destroyed stream is still done, and an event stays alive for its waiters. */
+/* Work queued in a stream still runs after the stream is destroyed, and an event stays alive for its waiters. */
 static void handles_may_go_before_their_work(void **state)
 {
     unsigned char *host = pinned(8), *block = on_device(8);
@@ -461,7 +461,7 @@ static void threads_use_it_at_once(void **state)
 
 /* ---- operations ---- */
 
-/* The bytes on the device must be those of the processor; `what` is for the message. */
+/* The bytes on the device must equal those that the CPU computed; `what` is for the message. */
 static void same(const char *what, const stk_tensor *found, const stk_tensor *expected)
 {
     int64_t bytes = stk_tensor_nbytes(expected);
@@ -737,7 +737,7 @@ static void one_plan(const plan_case *row, int64_t samples, int64_t shift, stk_s
     free(expected);
 }
 
-/* The bits must be those of the processor's reference kernel for the same plan. */
+/* The bits must equal those of the CPU's reference kernel for the same plan. */
 static void converted_samples_have_the_reference_s_bits(void **state)
 {
     static const plan_case rows[] = {

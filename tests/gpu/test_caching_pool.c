@@ -158,7 +158,7 @@ static void test_streams_keep_their_blocks(void **unused)
     assert_ptr_not_equal(other, block);
     assert_ptr_not_equal(get(1000, NULL), block);
     assert_int_equal(stats_of(pool).segments, 3); /* one per stream; NULL counts as one */
-    assert_ptr_equal(get(1000, a), block);        /* at once, because the order of the stream is sufficient */
+    assert_ptr_equal(get(1000, a), block);        /* at once, because stream order is sufficient */
 }
 
 static void test_recorded_streams(void **unused)
@@ -184,14 +184,15 @@ static void test_recorded_streams(void **unused)
     assert_ptr_not_equal(get(1000, owner), block);
     fake_finish(a);
     assert_ptr_equal(get(1000, owner), block);
-    /* The recorded uses end with the free. */
+    /* The free also ended the recorded uses, so work in these streams no longer delays reuse. */
     fake_queue(a, 1);
     put(block, 1000);
     assert_ptr_equal(get(1000, owner), block);
     assert_int_equal(stki_counted(&fake.events), 2);
 }
 
-/* The processor writes to a pinned block at once, whatever stream it was allocated for. */
+/* The CPU writes to a pinned block as soon as it is allocated, so a block is not reused before the work of every
+ * recorded stream is done, even its own. */
 static void test_pinned_waits_for_its_own_stream(void **unused)
 {
     stk_stream *a = new_stream(), *b = new_stream();
@@ -251,7 +252,7 @@ static void test_part_of_nobodys_segment(void **unused)
     fake_queue(a, 1);
     put(block, 2 * MIB);
     beside = get(2 * MIB, a);
-    assert_ptr_equal(beside, held + 4 * MIB); /* the first block waits for a */
+    assert_ptr_equal(beside, held + 4 * MIB); /* the first block is still in use by stream a */
     assert_ptr_not_equal(get(19 * MIB, a), held);
     fake_finish(a);
     assert_ptr_equal(get(2 * MIB, new_stream()), block);

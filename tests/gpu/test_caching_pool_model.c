@@ -308,7 +308,7 @@ static void test_little_memory(void **unused)
     }
 }
 
-/* Equal calls give equal places: addresses relative to their segments are the same in every run. */
+/* The same calls give the same addresses, relative to their segments, in every run. */
 static void test_repeatable(void **unused)
 {
     static int64_t places[2][400];

@@ -267,7 +267,7 @@ static void test_tensors(void **unused)
     }
     assert_int_equal(seen, 2);
     assert_ok(stk_device_memory_snapshot(device, &text, &err));
-    assert_non_null(strstr(text, "\"tag\": \"zeros\"")); /* no tag, so the operation, which is known while profiling */
+    assert_non_null(strstr(text, "\"tag\": \"zeros\"")); /* without a tag, the operation, known while profiling */
     stk_text_free(text);
     stk_tensor_release(&a);
     make_zeros(device, 900, &a);

@@ -164,7 +164,7 @@ static void only_the_device_asked_for_gets_a_context(void **state)
 
 /* ---- every call: context, errors ---- */
 
-/* Casts every second byte from the front of `memory` to f32 after them, which needs a kernel. */
+/* Casts every second byte at the beginning of `memory` to f32 at offset 32, which needs a kernel. */
 static stk_status cast_strided(stk_device *on, char *memory, stk_stream *stream)
 {
     const stk_tensor src = {.data = memory, .device = on, .dtype = STK_U8, .ndim = 1, .shape = {8}, .strides = {2}};
@@ -403,7 +403,7 @@ static void copies_go_the_way_they_say(void **state)
             fake.held = true;
             memset(to, 0, sizeof to);
             assert_ok(device->ops->copy(device, to, dst, from, src, 8, stream, &err));
-            assert_int_equal(fake.calls, 1); /* nothing was waited for */
+            assert_int_equal(fake.calls, 1); /* the call did not wait */
             assert_int_equal(fake.log[0].number, kinds[dst][src]);
             assert_ptr_equal(fake.log[0].stream, stk_stream_native(stream));
             assert_int_equal(to[0], 0);
@@ -464,7 +464,7 @@ static void kernels_run_in_the_stream(void **state)
     for (int i = 0; i < 8; i++)
         assert_true(found[i] == 200 + 2 * (float)i);
 
-    assert_ok(cast_strided(device, memory, NULL)); /* without a stream it is done at return */
+    assert_ok(cast_strided(device, memory, NULL)); /* without a stream, it is complete on return */
     assert_string_equal(fake_last_call(0), "StreamSynchronize");
     stk_stream_destroy(stream);
     device->ops->free(device, memory, 64);

@@ -182,7 +182,7 @@ static void from_pinned_memory_the_caller_does_not_wait(void **state)
     assert_ok(stk_tensor_zero(&there, &err));
     stkt_host_set_faults(device, stream, &held);
     assert_ok(stk_tensor_copy_on(&there, &pinned, stream, true, &err));
-    assert_int_equal(stk_stream_query(stream, &err), STK_AGAIN); /* it returned before the copy was done */
+    assert_int_equal(stk_stream_query(stream, &err), STK_AGAIN); /* the call returned before the copy was complete */
     stkt_host_set_faults(device, stream, NULL);
     assert_ok(stk_stream_synchronize(stream, STK_WAIT_FOREVER, &err));
     assert_same(&there, &plain);
@@ -252,9 +252,9 @@ static void pageable_memory_may_be_used_again_at_once(void **state)
     assert_ok(stk_tensor_to_device_on(&plain, device, stream, true, &there, &err));
     assert_ok(stk_tensor_zero(&plain, &err));
     assert_ok(stk_tensor_copy_on(&plain, &there, stream, true, &err));
-    assert_same(&plain, &kept); /* done at return, in both directions */
+    assert_same(&plain, &kept); /* complete on return, in both directions */
     assert_ok(stk_tensor_to_device_on(&there, stk_device_cpu(), stream, true, &back, &err));
-    assert_true(stk_tensor_is_pinned(&back)); /* as in torch, so that it need not wait */
+    assert_true(stk_tensor_is_pinned(&back)); /* as in torch, so that the call need not wait */
     assert_ok(stk_stream_synchronize(stream, STK_WAIT_FOREVER, &err));
     assert_same(&back, &kept);
     stk_tensor_release(&back);
@@ -334,7 +334,7 @@ static void what_a_given_stream_uses_is_not_given_to_others(void **state)
 
 /* ---- the current stream ---- */
 
-/* All steps of an operation come after the work in the current stream. */
+/* All steps of an operation run after the work in the current stream. */
 static void operations_are_in_order_with_the_current_stream(void **state)
 {
     stk_device *device = device_under_test();

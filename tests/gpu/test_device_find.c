@@ -14,7 +14,8 @@ static void finds_host(void **state)
     assert_non_null(device);
 }
 
-/* Without a GPU, the provider of cuda devices gives the reason; the name is not unknown. */
+/* Without a GPU, the error gives the reason from the provider of cuda devices; it does not say that the name is
+ * unknown. */
 static void knows_cuda(void **state)
 {
     stk_device *device = NULL;

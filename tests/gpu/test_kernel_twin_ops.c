@@ -429,7 +429,7 @@ static void test_sums(void **state)
     }
 }
 
-/* So many elements that results are computed in parts, along rows and along columns. */
+/* Enough elements that results are computed in parts, along rows and along columns. */
 static void test_large_sums(void **state)
 {
     static const int64_t shapes[][3] = {{1, 300000, 1}, {3, 40000, 2}, {2, 5000, 40}, {300, 7, 200}, {1, 2, 100000}};
@@ -592,7 +592,7 @@ static void test_refusals(void **state)
 
 /* ---- division ---- */
 
-/* The quotient by multiplication, near multiples of every divisor. */
+/* Quotients computed by multiplication, near multiples of many divisors. */
 static void test_divisors(void **state)
 {
     (void)state;

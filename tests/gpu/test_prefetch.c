@@ -24,7 +24,7 @@ static stk_stream *new_stream(void)
     return stream;
 }
 
-/* Waits until the copy that a stream blocks has been queued. */
+/* Waits until a copy has been queued in the copy stream, which a fault blocks. */
 static void wait_until_copying(stki_prefetch *prefetch)
 {
     stk_error err;
@@ -35,7 +35,8 @@ static void wait_until_copying(stki_prefetch *prefetch)
     while (!strstr(err.message, "not finished"));
 }
 
-/* A source that learns, while it fills batch 1, that the copies of an earlier batch have failed. */
+/* A source that, while it fills batch 1, makes the prefetcher record that the copies of an earlier batch have
+ * failed. */
 typedef struct losing {
     fake f; /* first member */
     stki_prefetch *_Atomic prefetch;
@@ -534,7 +535,8 @@ static void timeouts_name_copies_that_do_not_end(void **state)
 
 /* ---- close ---- */
 
-/* Row P05: in any state: with no batch taken, some taken, some held, or at the end. Held batches remain valid. */
+/* Row P05: closing works in any state: with no batch taken, some taken, some held, or at the end. Held batches remain
+ * valid. */
 static void closing_early_loses_nothing(void **state)
 {
     (void)state;
@@ -781,7 +783,7 @@ static void create_refuses_what_makes_no_sense(void **state)
     assert_says("part 1");
 }
 
-/* Time in which the consumer waits is exposed; other time of copies is hidden. */
+/* Copy time during which the consumer waits is exposed; all other copy time is hidden. */
 static void exposed_time_is_what_the_consumer_waited_for(void **state)
 {
     stk_stream *stream = new_stream();
@@ -799,7 +801,7 @@ static void exposed_time_is_what_the_consumer_waited_for(void **state)
         set_faults(prefetch->copy_stream, (stkt_host_faults){.delay_ns = early ? STKT_HOST_HOLD : 1000000});
         fake_wake(&f);
         if (!early)
-            do { /* until it has been copied and this was noticed */
+            do { /* until the batch has been copied and counted */
                 stki_sleep_ns(100000);
                 stki_prefetch_read_stats(prefetch, &stats);
             } while (stats.batches == 0);

@@ -49,7 +49,7 @@ static void start(fake *f, int64_t batches, int buffers, int depth, const stki_c
         assert_ok(device->ops->alloc_pinned(device, ROWS * ROW + FAKE_GAP + FAKE_SMALL, &block, &err));
         f->memory[i] = block;
     }
-    f->stall_at = 0; /* no batch before the prefetcher is known */
+    f->stall_at = 0; /* the source delivers no batch before `running` is set */
     assert_ok(stki_prefetch_create(&opts, &running, &err));
     fake_wake(f);
 }
@@ -184,7 +184,7 @@ static void g03_a_slot_waits_for_the_stream_that_released_it(void **state)
     }
 }
 
-/* Row P01, with waits of the host: every batch comes, for any depth, and the end after the last one. */
+/* Row P01, with waits of the host: for any depth, every batch arrives, and the end follows the last one. */
 static void p01_all_batches_come_for_every_depth(void **state)
 {
     (void)state;
@@ -205,7 +205,7 @@ static void p01_all_batches_come_for_every_depth(void **state)
     }
 }
 
-/* The rows that the device converts in its second stream must be those of the processor. */
+/* The rows that the device converts in its second stream must equal those that the CPU converts. */
 static void rows_are_converted_on_the_device(void **state)
 {
     static const float a[] = {0.25f, 0.5f, 2}, b[] = {-3, 1, 0.125f};

@@ -1,8 +1,9 @@
 /* stki-threads */
-/* Loaders on the two GPUs of the simulated CUDA must deliver the bytes of one without a device: each dtype, converted
- * by the workers and by the GPU, with each kind of stream that a consumer may use, with partial batches, and with
- * batches that are released while work on them is still queued. Once the GPUs' streams are threads, and once the GPUs
- * run nothing before the program waits for it, so that reading or writing too early gives wrong bytes. */
+/* Loaders on the two GPUs of the simulated CUDA must deliver the same bytes as one without a device: each dtype,
+ * converted by the workers and by the GPU, with each kind of stream that a consumer may use, with partial batches, and
+ * with batches that are released while work on them is still queued. In one run the GPUs' streams are threads. In
+ * another the GPUs run nothing until the program waits for it, so that reading or writing too early gives wrong
+ * bytes. */
 #include "clock.h"
 #include "loader_test.h"
 #include "sim_cuda.h"

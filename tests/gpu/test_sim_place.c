@@ -137,7 +137,7 @@ static void without_a_local_rank_it_is_the_first(void **state)
     stk_loader *loader;
 
     (void)state;
-    start_as("1"); /* only one GPU is visible, which is its own whatever its number on the machine */
+    start_as("1"); /* only one GPU is visible: its own, whatever its number on the machine */
     sim_set_visible(1);
     assert_ok(open_on(&loader, "cuda", "prefetch: 2"));
     assert_true(says(loader, "\"device\": \"cuda:0\""));

@@ -79,16 +79,16 @@ static void test_no_events(void **state)
     assert_ok(stki_guards_add(&guards, stream, &err));
     assert_false(is_clear(&guards));
     stki_count_set(&fake.fail_records, 1);
-    /* returns an error, and is guarded nevertheless */
+    /* returns an error, but the memory is guarded nevertheless */
     assert_status(stki_guards_add(&guards, stream, &err), STK_E_DEVICE);
     assert_false(is_clear(&guards));
-    assert_ok(stki_guards_add(&guards, stream, &err)); /* with an event again */
+    assert_ok(stki_guards_add(&guards, stream, &err)); /* this one has an event again */
     fake_queue(stream, 1);
     stki_count_set(&fake_engine_of(stream)->done, 1);
     assert_true(is_clear(&guards));
     stki_count_set(&fake.fail_records, 1);
     assert_status(stki_guards_add(&guards, stream, &err), STK_E_DEVICE);
-    stk_stream_destroy(stream); /* its guard keeps it */
+    stk_stream_destroy(stream); /* the guard keeps a reference to it */
     assert_false(is_clear(&guards));
     fake_finish(stream);
     assert_true(is_clear(&guards));
