@@ -12,7 +12,7 @@ static stk_error err;
 
 enum { ELEMENTS = 2 * 3 * 4 * 5 };
 
-/* Opens a file with 120 u16 of the shape [2, 3, 4, 5] from byte 7 on; element i is i. */
+/* Opens a file with an array of 120 u16 of shape [2, 3, 4, 5] at offset 7; element i is i. */
 static stki_array make(enum stki_access access)
 {
     char bytes[7 + 2 * ELEMENTS] = {0};

@@ -1,7 +1,7 @@
 /* stki-threads */
-/* Tests of writing .beton files. The digests are those of files that an independent writer in Python, which follows the
- * format's description and whose files FFCV reads, produced from the same values. The bytes must not depend on the
- * number of threads. */
+/* Tests of writing .beton files. The expected digests come from an independent writer in Python, which was given the
+ * same values. It follows the format's description, and FFCV reads its files. The bytes must not depend on the number
+ * of threads. */
 #include "allocate.h"
 #include "beton.h"
 #include "faults.h"

@@ -108,7 +108,7 @@ static void test_served_goes_first(void **state)
     stki_chunk_user_destroy(user);
 }
 
-/* Chunks in use stay, even beyond the budget, and outlive the user. */
+/* Chunks in use are not evicted, even if they exceed the budget, and remain valid after their user is destroyed. */
 static void test_in_use(void **state)
 {
     stki_chunk_user *user = new_user(1);
@@ -265,7 +265,7 @@ static void test_many_threads(void **state)
     stki_chunk_user_destroy(users[1]);
 }
 
-/* In a child process the parent's chunks are not touched, and a cache of its own works. */
+/* A child process does not touch the parent's chunks, and has a working cache of its own. */
 static void test_fork(void **state)
 {
     stki_chunk_user *user = new_user(4);

@@ -121,7 +121,7 @@ static void patterns_give_files_sorted_bytewise(void **state)
     /* an existing file's name, not a pattern */
     assert_int_equal(stki_file_list_add(&list, stkt_path("s[1].npy"), &err), STK_OK);
     assert_string_equal(list.paths[12], stkt_path("s[1].npy"));
-    /* the error comes when it is opened */
+    /* a missing file is an error only when it is opened */
     assert_int_equal(stki_file_list_add(&list, stkt_path("no.npy"), &err), STK_OK);
     assert_int_equal(stki_file_list_add(&list, stkt_path("no*.npy"), &err), STK_E_NOT_FOUND);
     assert_non_null(strstr(err.message, "no*.npy"));

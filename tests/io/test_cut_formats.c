@@ -11,7 +11,7 @@
 
 static stk_error err;
 
-/* For files that it rejects, libhdf5 leaks memory of its own. */
+/* libhdf5 itself leaks memory for files that it rejects. */
 STK_API const char *__lsan_default_suppressions(void);
 STK_API const char *__lsan_default_suppressions(void)
 {
@@ -32,7 +32,8 @@ static void copy_file(const char *from, const char *to)
     assert_int_equal(fclose(out), 0);
 }
 
-/* The number of readable records; `trusted` tells whether none of their files is known to have changed. */
+/* Returns the number of readable records. *trusted is set to false if a file of one of them is known to have
+ * changed. */
 static int64_t read_all(const stki_reader *reader, bool *trusted)
 {
     stki_scratch scratch;

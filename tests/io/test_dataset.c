@@ -143,7 +143,7 @@ static stk_status build(void)
     stki_dataset *dataset = NULL;
     stk_status status;
 
-    /* n counts from here on; creating the readers succeeded. */
+    /* The n-th allocation from here on fails; creating the readers succeeded. */
     status = stki_dataset_create(&dataset, &err);
     if (status) {
         stki_reader_destroy(a[0]);

@@ -145,8 +145,8 @@ static void test_any_bytes(void **state)
     }
 }
 
-/* The stored image's corners are 0 top left, 1 top right, 2 bottom left, 3 bottom right; the table has what each
- * orientation shows. */
+/* The stored image's corners are 0 top left, 1 top right, 2 bottom left, 3 bottom right; the table lists the stored
+ * corner that each orientation displays at the same four places. */
 static void test_turns(void **state)
 {
     static const int shown[9][4] = {{0},          {0, 1, 2, 3}, {1, 0, 3, 2}, {3, 2, 1, 0}, {2, 3, 0, 1},

@@ -180,7 +180,7 @@ static void test_every_allocation_failing(void **state)
         stki_reader *inner, *reader = NULL;
         assert_int_equal(stki_synthetic_open(&source, &inner, &err), STK_OK);
         stki_memory_fail_at(++n);
-        status = stki_faulty_open(inner, &opts, &reader, &err); /* takes ownership of the inner reader in any case */
+        status = stki_faulty_open(inner, &opts, &reader, &err); /* owns `inner` now, even if it failed */
         stki_memory_fail_at(0);
         assert_int_equal(status, reader ? STK_OK : STK_E_MEMORY);
         stki_reader_destroy(reader);

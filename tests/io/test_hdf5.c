@@ -1,5 +1,5 @@
-/* Tests of HDF5 data sets as arrays and as samples. Rows H01 … are public faults of other readers, with the
- * report next to each. The expected values are those that libhdf5 reads. */
+/* Tests of HDF5 data sets as arrays and as samples. Rows H01 … reproduce bugs that were reported for other readers;
+ * each one cites the report. The expected values are those that libhdf5 reads. */
 #include "allocate.h"
 #include "cmocka_all.h"
 #include "container.h"
@@ -282,7 +282,7 @@ static void test_filter_mask(void **state)
     expect_values(path, "x", values, sizeof values);
 }
 
-/* Rows H09 (CramBL/hdf5-pure#331, HDFGroup/hdf5#4216): raw data in another file that is too short or missing. libhdf5
+/* Row H09 (CramBL/hdf5-pure#331, HDFGroup/hdf5#4216): raw data in another file that is too short or missing. libhdf5
  * reads zeros if it is too short; stoker reports an error. */
 static void test_external(void **state)
 {
@@ -832,8 +832,8 @@ static void write_one_chunk(const char *path, hsize_t first)
     assert_int_equal(how, 0);
 }
 
-/* Rows that were not written are known in a file that a SWMR writer in another process has open. Its file may end
- * before the last block of the index, most of which was not written; then they are unknown. */
+/* Unwritten rows are detected even in a file that a SWMR writer in another process has open. If the file ends before
+ * the last, mostly unwritten block of its index, which rows are unwritten is unknown. */
 static void test_sparse_while_writing(void **state)
 {
     static const struct {
@@ -1223,7 +1223,7 @@ static void note_guard(void)
 {
     stki_file *file;
 
-    (void)signal(SIGBUS, SIG_DFL); /* sanitizers have one, too */
+    (void)signal(SIGBUS, SIG_DFL); /* sanitizers install one, too */
     stkt_write_file(stkt_path("guard"), "x", 1);
     if (!stki_file_open(stkt_path("guard"), STKI_ACCESS_MMAP, STKI_PATTERN_RANDOM, &file, &err))
         stki_file_close(file);

@@ -1,5 +1,5 @@
 /* Tests of HDF5 files that are truncated, written to or replaced while they are read through libhdf5, which returns
- * zeros for missing data. The records must fail with every way of access. */
+ * zeros for missing data. The records must fail with every access method. */
 #include "cmocka_all.h"
 #include "container.h"
 #include "error.h"

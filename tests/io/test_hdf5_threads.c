@@ -96,7 +96,7 @@ static void read_at_random(void *context)
 
     stki_scratch_init(&scratch);
     for (int i = 0; i < m->reads && !m->status; i++) {
-        if (i % 100 == 50) { /* as a program that uses libhdf5 itself */
+        if (i % 100 == 50) { /* as in a program that itself calls libhdf5 */
             stk_hdf5_lock();
             stk_hdf5_unlock();
         }

@@ -189,7 +189,8 @@ static void test_left_out(void **state) /* row P17 */
     assert_true(warns("odd", "1 class folder has no image"));
 }
 
-/* A file with the name of an image is a sample even if it cannot be read: it must fail and not be left out. */
+/* A file with the name of an image is a sample even if it cannot be read: reading it must fail instead of the file
+ * being skipped. */
 static void test_no_files_under_names_of_images(void **state)
 {
     static const struct {

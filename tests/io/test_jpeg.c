@@ -308,7 +308,7 @@ static void test_orientation(void **state) /* row J06 */
     free(plain.data);
 }
 
-/* Rotated and scaled: the returned part covers the box, also if the file counts from the other end. */
+/* Rotated and scaled: the returned part covers the box, even if the orientation reverses an axis. */
 static void test_fast_orientation(void **state)
 {
     enum { H = 150, W = 211 };
@@ -338,9 +338,9 @@ static void test_fast_orientation(void **state)
             hs = (H + s - 1) / s;
             ws = (W + s - 1) / s;
             if (s > 1) {
-                /* Counted from the end from which the file counts, each pixel of the box must lie in a returned
-                 * pixel. */
-                int64_t rest = given.whole_height * s - height; /* part of the last pixel that is beyond the image */
+                /* Counted from the end at which the stored image begins, each row of the box must lie in a returned
+                 * row. */
+                int64_t rest = given.whole_height * s - height; /* rows of the last scaled row beyond the image */
                 int64_t low = want.start[0], high = want.start[0] + want.length[0];
                 rest = o == 3 || o == 4 || o == 7 || o == 8 ? rest : 0;
                 assert_true(given.top * s <= low + rest);

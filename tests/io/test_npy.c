@@ -1,5 +1,5 @@
-/* Tests of .npy files as samples and as whole arrays. Rows N01 … N28 are public faults of other readers, with
- * the report next to each. */
+/* Tests of .npy files as samples and as whole arrays. Rows N01 … N28 reproduce bugs that were reported for other
+ * readers; each one cites the report. */
 #include "allocate.h"
 #include "faults.h"
 #include "file.h"

@@ -54,7 +54,7 @@ static void test_other_files(void **state)
         check_open(path, "{dtype: u8, format: raw}", cases[i].raw, cases[i].says);
     }
     check_open(path, "{dtype: u8, format: raw, offset: 8}", STK_E_UNSUPPORTED, "git lfs pull");
-    stkt_write_file(path, "\0\0\1\0\2\0\3\0", 8); /* an icon or numbers */
+    stkt_write_file(path, "\0\0\1\0\2\0\3\0", 8); /* could be an icon, but also plain numbers */
     check_open(path, "{dtype: u16}", STK_OK, NULL);
 }
 

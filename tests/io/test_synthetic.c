@@ -201,7 +201,7 @@ static void test_few_distinct_samples(void **state)
     stki_scratch_init(&scratch);
     opts.distinct = 7;
     assert_int_equal(stki_synthetic_open(&opts, &reader, &err), STK_OK);
-    assert_null(reader->base); /* the samples of a cycle are not at regular distances */
+    assert_null(reader->base); /* the samples repeat, so they have no constant stride */
     for (int64_t i = 0; i < 20; i++)
         check_sample(reader, &opts, i, i % 7, &scratch);
     stki_reader_destroy(reader);

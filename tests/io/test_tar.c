@@ -776,8 +776,8 @@ static void put_sum(unsigned char *bytes, size_t count)
     memcpy(bytes + SUM_AT, &sum, 8);
 }
 
-/* A damaged index is rebuilt. A forged one with a valid checksum is rebuilt, or its positions give errors or are inside
- * the archive. */
+/* A damaged index is rebuilt. A forged one with a valid checksum is rebuilt or used; if it is used, its positions give
+ * errors or lie inside the archive. */
 static void test_kept_damaged(void **state)
 {
     const char *path = stkt_path("damaged.tar"), *folder = stkt_path("damage");

@@ -551,7 +551,7 @@ static void test_failures(void **state)
     assert_int_equal(unlink(path), 0);
 }
 
-/* Row P13: a full disk is an error, whichever call meets it. */
+/* Row P13: a full disk is an error, whichever call encounters it. */
 static void test_full_disk(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Tests of calls to the public writers that have no effect, and of calls that fail: the message, and that a file in
- * which something is missing is never finished. */
+/* Tests of calls to the public writers that have no effect, and of calls that fail: these must give the right message,
+ * and an incomplete file must never be finished. */
 #include "allocate.h"
 #include "container.h"
 #include "format.h"

@@ -341,7 +341,7 @@ static void test_deflate(void **state)
         assert_ok(stki_zip_head(&o.zip, o.zip.entries, offset, head, sizeof head, &got, &err));
         assert_int_equal(got, sizeof head);
         assert_memory_equal(head, numbers, sizeof head);
-        /* of exactly this size, so that sanitizers detect accesses outside */
+        /* of exactly this size, so that sanitizers detect out-of-bounds accesses */
         whole = realloc(whole, sizeof numbers + (size_t)lie);
         if (lie) {
             assert_status(stki_zip_read(&o.zip, o.zip.entries, offset, whole, &err), STK_E_CORRUPT);

@@ -61,7 +61,8 @@ static int read_image(const char *directory, const char *name, image *out)
     return fine;
 }
 
-/* Compares the hash of what one variant makes of the support, copied out of the image, with `expected`. */
+/* Copies the support out of the image, resizes the copy with one variant, and returns whether the hash of the result is
+ * `expected`. */
 static int run_variant(enum stki_isa isa, const image *in, const stki_resize_job *job, const char *expected)
 {
     const int64_t in_row = in->width * in->channels, out_row = job->out_width * in->channels;

@@ -7,8 +7,8 @@
  *   }
  *   cf_close(&f);
  *
- * It also has lists, hex, SHA-256, the gen sequence, and the two rewrites that precede a comparison (all NaNs to one
- * pattern, and -0.0 to +0.0 for hexz and shaz). */
+ * It also parses lists and hex digits, and has SHA-256, the gen sequence, and the two rewrites that precede a
+ * comparison (all NaNs to one pattern, and -0.0 to +0.0 for hexz and shaz). */
 #ifndef CASEFILE_H
 #define CASEFILE_H
 

@@ -5,7 +5,7 @@
  * --device: where tensors live (default: cpu); --other: where those with dev=other live (default: test). NAME "tested"
  * is the device that STOKER_TEST_DEVICE names, or host. --stream runs all work in one stream per device.
  *
- * This file knows lines, registers and arguments; the operations and checks are in the tables of test_cases_*.c. */
+ * This file handles lines, registers and arguments; the operations and checks are in the tables of test_cases_*.c. */
 #include "test_cases.h"
 #include "device_table.h"
 #include "test_device.h"

@@ -1,7 +1,7 @@
 /* test_cases.h: the framework of the driver that runs the case files (README.md describes them). An operation or a
  * check is a row of a table: its name as in the files, its number of arguments and results, and a function. Each
- * test_cases_*.c has one table of each and registers them with TC_REGISTER; no other file has to be changed for a new
- * one. */
+ * test_cases_*.c has one table of operations and one of checks, and registers them with TC_REGISTER. Adding a row or a
+ * file requires no change elsewhere. */
 #ifndef TEST_CASES_H
 #define TEST_CASES_H
 
@@ -39,7 +39,7 @@ typedef struct tc {
 
 /* Results go to out[0] (and out[1]), which must stay empty on failure. A malformed line calls tc_bad. */
 typedef stk_status (*tc_op_fn)(tc *m, char **arg, tc_value *out, stk_error *err);
-/* True if the check holds; otherwise it says with tc_say what it found. */
+/* Returns true if the check holds; otherwise it reports with tc_say what it found. */
 typedef bool (*tc_check_fn)(tc *m, char **arg);
 
 typedef struct tc_op {
@@ -64,7 +64,7 @@ typedef struct tc_table {
 
 void tc_register_table(tc_table *table);
 
-/* Goes once into each file, after `static const tc_op tc_ops[]` and `static const tc_check tc_checks[]`. */
+/* Use this once in each file, after `static const tc_op tc_ops[]` and `static const tc_check tc_checks[]`. */
 #define TC_REGISTER                                                                      \
     static tc_table tc_this = {tc_ops, (int)(sizeof tc_ops / sizeof *tc_ops), tc_checks, \
                                (int)(sizeof tc_checks / sizeof *tc_checks), NULL};       \
