@@ -57,8 +57,7 @@ static stk_status validate(const uint8_t *bytes, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    uint8_t *copy =
-        malloc(size ? size : 1); /* of exactly this size, so that sanitizers detect out-of-bounds accesses */
+    uint8_t *copy = malloc(size ? size : 1); /* of exactly this size, so that sanitizers detect bad accesses */
     uint64_t total = size, sum;
     stki_memory_stats before, after;
 
