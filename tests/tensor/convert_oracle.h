@@ -1,6 +1,6 @@
 /* convert_oracle.h: a reference for conversions that works differently from src/tensor: sums are computed in double
- * with rounding to odd, small floats by their spacing instead of their bits, and the described axes element by element.
- * Also memory that ends at a page boundary, so that any access beyond it faults. */
+ * with rounding to odd, small floats by their spacing instead of their bits, and the axes of the description are
+ * iterated element by element. Also memory that ends at a page boundary, so that any access beyond it faults. */
 #ifndef STKT_CONVERT_ORACLE_H
 #define STKT_CONVERT_ORACLE_H
 
@@ -184,7 +184,7 @@ static inline void oracle_store(const stki_convert_desc *desc, uint8_t *dst, flo
 
 /* ---- samples ---- */
 
-/* Calls `each` for every index, with the addresses of its elements. */
+/* Called for every index, with the addresses of its elements. */
 typedef void (*oracle_each)(const stki_convert_desc *desc, uint8_t *dst, const uint8_t *src, const int64_t *index);
 
 static inline void oracle_walk(const stki_convert_desc *desc, uint8_t *dst, const uint8_t *src, oracle_each each)
@@ -225,7 +225,7 @@ static inline void oracle_element(const stki_convert_desc *desc, uint8_t *dst, c
     oracle_store(desc, dst, !desc->affine ? x : oracle_fma(x, desc->a[channel], desc->b[channel]));
 }
 
-/* Makes all NaNs equal: their payloads are not defined. */
+/* Makes all NaNs equal, because their payloads are not defined. */
 static inline void oracle_canon(const stki_convert_desc *desc, uint8_t *dst, const uint8_t *src, const int64_t *index)
 {
     uint16_t half;
@@ -244,7 +244,7 @@ static inline void oracle_canon(const stki_convert_desc *desc, uint8_t *dst, con
     }
 }
 
-/* The number of bytes below and above the element at index 0 that one side of the sample spans. */
+/* The number of bytes that one side of the sample spans below and above the address of the element at index 0. */
 static inline void oracle_extent(const stki_convert_desc *desc, const int64_t *strides, int64_t size, int64_t *below,
                                  int64_t *above)
 {
@@ -262,7 +262,7 @@ static inline void oracle_extent(const stki_convert_desc *desc, const int64_t *s
 /* ---- memory between pages that fault ---- */
 
 struct oracle_pages {
-    uint8_t *low, *high; /* the first byte, and the one after the last */
+    uint8_t *low, *high; /* the first byte, and one past the last */
 };
 
 static inline struct oracle_pages oracle_pages_create(int64_t bytes)

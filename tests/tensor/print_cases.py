@@ -72,7 +72,7 @@ write("i64", np.array([np.iinfo(np.int64).min, 0, np.iinfo(np.int64).max]))
 write("u64", np.array([0, 2**64 - 1], np.uint64))
 write("c64", np.array([1 + 2j, -0.5 - 1e-3j, np.nan + 1j], np.complex64))
 write("c128", np.array([[1 + 2j, 3 - 4j], [complex(0, np.inf), -1j]]))
-# powers of two, whose two neighbors are at different distances
+# powers of two, whose lower and upper neighbors are at different distances
 for name, low, high in (("f16", -24, 15), ("f32", -149, 127), ("f64", -1074, 1023)):
     for start in range(low, high, 40):
         powers = np.array([2.0 ** k for k in range(start, min(start + 40, high + 1))], NAMES[name])

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- small floats: a format as four numbers, its values by definition ---- */
+/* ---- small floats: values computed from the parameters of the format ---- */
 
 struct format {
     int exponent_bits, fraction_bits;

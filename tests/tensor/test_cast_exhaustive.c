@@ -22,7 +22,7 @@ enum { BLOCK = 65536 };
 
 struct format {
     stk_dtype dtype;
-    int fraction_bits, bias, codes; /* codes: number of finite values; the next one is infinity */
+    int fraction_bits, bias, codes; /* codes: number of finite values; the code after them is infinity */
 };
 
 static const struct format formats[2] = {{STK_F16, 10, 15, 0x7c00}, {STK_BF16, 7, 127, 0x7f80}};
@@ -36,8 +36,8 @@ static double value_of(const struct format *format, int code)
     return ldexp(fraction + (1 << format->fraction_bits), exponent - format->bias - format->fraction_bits);
 }
 
-/* The largest f32 bits whose nearest code is `code`; `code` is at most that of infinity, which has all the remaining
- * ones. */
+/* The largest f32 bits whose nearest code is `code`. `code` is at most that of infinity, to which all remaining bits
+ * belong. */
 static uint32_t last_of(const struct format *format, int code)
 {
     double middle;

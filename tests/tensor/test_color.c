@@ -1,4 +1,4 @@
-/* Tests of color operations: all variants must give the same bits as the plain loops, and these must follow
+/* Tests of color operations: all variants must give the same bits as the plain loops. The plain loops must follow
  * torchvision's formulas, which this file computes in double from images in 0..1. */
 #include "color.h"
 #include "stk_test.h"

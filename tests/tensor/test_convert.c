@@ -331,7 +331,7 @@ static void test_images(void **unused)
                 image_case(&state, sources[s], destinations[d], sizes[oracle_below(&state, COUNT(sizes))]);
 }
 
-/* Without arithmetic, a value whose dtype stays is copied with all its bits. */
+/* Without arithmetic, a value that keeps its dtype is copied with all its bits. */
 static void check_copy(uint64_t *state, stki_convert_desc desc)
 {
     struct place at;
@@ -344,7 +344,7 @@ static void check_copy(uint64_t *state, stki_convert_desc desc)
     check_at(desc, &at);
 }
 
-/* The same geometries without arithmetic, which have kernels of their own. */
+/* The same geometries without arithmetic, for which there are separate kernels. */
 static void test_images_as_they_are(void **unused)
 {
     uint64_t state = 12;
@@ -457,8 +457,8 @@ static void test_copies_and_casts(void **unused)
             }
 }
 
-/* From interleaved bytes to planes is a copy only if the dtype stays the same and is not bool; otherwise it is a
- * cast. */
+/* Conversion from interleaved bytes to planes is a copy only if the dtype stays the same and is not bool. Otherwise it
+ * is a cast. */
 static void test_pixels_that_change_their_dtype(void **unused)
 {
     static const stk_dtype bytes[] = {STK_BOOL, STK_U8, STK_I8, STK_F8_E4M3FN, STK_F8_E5M2};
@@ -510,7 +510,7 @@ static void check_parts(const stki_convert_desc *desc, const struct place *at, e
     int64_t units = stki_convert_units(convert);
     assert_true(units > 1);
     clear(at);
-    for (int64_t unit = units - 1; unit >= 0; unit--) /* each once, in another order */
+    for (int64_t unit = units - 1; unit >= 0; unit--) /* each once, in a different order */
         stki_convert_run_part(convert, at->dst, at->src, unit, unit + 1);
     compare(desc, stki_convert_name(convert), at);
     clear(at);
@@ -644,7 +644,7 @@ static void check_list(uint64_t *state, stki_convert_desc desc)
     for (int i = 0; i < COUNT(isas) * 8; i++) {
         const int64_t stride = bytes + (i & 1) * 64, shift = i & 4 ? 4 * oracle_below(state, 16) : 0;
         uint8_t *to = out.low + shift, *right = expected.low + shift;
-        int first[STORED]; /* the output row that has this row of the source first */
+        int first[STORED]; /* the first output row made from this source row */
         stki_convert *convert;
         const void *rows[ROWS];
 

@@ -1,5 +1,5 @@
-/* Tests of conversions with results that are written as numbers: rows Q02 to Q11, ties, limits, and independence of the
- * program's rounding mode. Each value is repeated, so that it is in whole vectors and in the remainder. */
+/* Tests of conversions against results given as numbers: rows Q02 to Q11, ties, limits, and independence of the
+ * program's rounding mode. Each value is repeated, so that it occurs both in whole vectors and in the remainder. */
 #include "convert.h"
 #include <fenv.h>
 #include <math.h>
@@ -122,7 +122,7 @@ static void test_q03_ties_and_limits(void **unused)
     assert_int_equal(to_level(-1.5f, STK_I8, NULL), -2);
     assert_int_equal(to_level(254.5f, STK_U8, NULL), 254);
     assert_int_equal(to_level(255.5f, STK_U8, NULL), 255);
-    assert_int_equal(to_level(0.5f, STK_I8, &(struct levels){1, -128, 127}), 1); /* rounded before adding 1 */
+    assert_int_equal(to_level(0.5f, STK_I8, &(struct levels){1, -128, 127}), 1); /* rounded before 1 is added */
     assert_int_equal(to_level(0.5f, STK_I32, NULL), 0);
     assert_int_equal(to_level(-3.5f, STK_I32, NULL), -4);
 }
@@ -235,8 +235,8 @@ static void test_multiply_add_is_fused(void **unused)
     assert_true(y == fmaf(255.0f, 0.017124754f, -2.1179039f));
 }
 
-/* With another rounding mode and subnormals flushed to zero, the state in which libraries built with -ffast-math leave
- * a thread. */
+/* With another rounding mode and with subnormals flushed to zero, which is the state in which libraries built with
+ * -ffast-math leave a thread. */
 static void test_the_callers_control_word(void **unused)
 {
     (void)unused;

@@ -97,8 +97,9 @@ static void check(const struct copy *copy)
     }
 }
 
-/* Row-major strides in the order `order` (innermost last), with padding after some axes and random directions. *at
- * becomes the position of index 0, such that all bytes are after GUARD. Returns false if the arena is too small. */
+/* Row-major strides for the axes in the order `order` (innermost last), with padding after some axes and random
+ * directions. Sets *at to the position of index 0 such that all bytes are after GUARD. Returns false if the arena is
+ * too small. */
 static bool lay_out(uint64_t *random, const struct copy *copy, const int *order, int64_t size, int padding,
                     bool negative, int64_t *strides, int64_t *at)
 {
@@ -245,7 +246,7 @@ static void every_small_code(void **state)
     memcpy(source, kept, sizeof kept);
 }
 
-/* A cast keeps subnormals, whatever the caller's thread does with them. */
+/* A cast keeps subnormals, whatever the floating-point mode of the caller's thread. */
 static void control_of_the_caller(void **state)
 {
 #if defined(__x86_64__)

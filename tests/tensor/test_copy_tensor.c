@@ -80,7 +80,7 @@ static void check_strided(uint64_t *random)
         memcpy(&wanted, stkt_element(&src, n), sizeof wanted);
         assert_true(got == (float)wanted);
     }
-    for (int64_t n = 0; n < count; n++) /* restore the old elements: everything else must be unchanged */
+    for (int64_t n = 0; n < count; n++) /* with the old elements restored, everything must be unchanged */
         memcpy(stkt_element(&dst, n), (char *)before.data + (stkt_element(&dst, n) - (char *)dst_base.data),
                sizeof(float));
     assert_memory_equal(dst_base.data, before.data, (size_t)stk_tensor_nbytes(&before));
@@ -126,7 +126,7 @@ static void other_byte_order(void **state)
     (void)state;
     assert_int_equal(stk_tensor_borrow(bytes, STK_I32, STK_SHAPE(2), NULL, &big, NULL), STK_OK);
     big.flags |= STK_TENSOR_SWAPPED;
-    /* a copy although it is row-major, because it is swapped */
+    /* copied although it is row-major, because it is byte-swapped */
     assert_int_equal(stk_tensor_contiguous(&big, &native, NULL), STK_OK);
     assert_int_equal(native.flags, 0);
     assert_int_equal(((int32_t *)native.data)[0], 0x01020304);
@@ -229,14 +229,14 @@ static void across_devices(void **state)
     assert_int_equal(stk_tensor_copy(&here, &view, NULL), STK_OK); /* from the device, strided and casting */
     assert_true(((float *)here.data)[1] == 4 && ((float *)here.data)[3] == 1);
     assert_int_equal(stk_tensor_fill(&here, stk_real(2.5), NULL), STK_OK);
-    assert_int_equal(stk_tensor_copy(&view, &here, NULL), STK_OK); /* and to the device */
+    assert_int_equal(stk_tensor_copy(&view, &here, NULL), STK_OK); /* to the device */
     assert_int_equal(stk_tensor_get(&there, STK_INDEX(-1, -1), &value, NULL), STK_OK);
     assert_true(value.kind == STK_SCALAR_INT && value.as.i == 2);
     assert_int_equal(stk_tensor_set(&there, STK_INDEX(0, 1), stk_int(-9), NULL), STK_OK);
     assert_int_equal(stk_tensor_get(&view, STK_INDEX(1, 0), &value, NULL), STK_OK);
     assert_int_equal(value.as.i, -9);
     stk_tensor_release(&view);
-    /* a negative stride: its bytes are below its address */
+    /* a negative stride: the bytes are below the view's address */
     assert_int_equal(stk_tensor_flip(&there, 1, &view, NULL), STK_OK);
     assert_int_equal(stk_tensor_to_device(&view, NULL, &back, NULL), STK_OK);
     assert_int_equal(((int32_t *)back.data)[3], 2); /* 2.5 was truncated */
@@ -256,7 +256,7 @@ static void across_devices(void **state)
     stk_tensor_release(&other);
 }
 
-/* Compiled conversions run through the device table give the same bytes on both devices. */
+/* Compiled conversions that run through the device table give the same bytes on both devices. */
 static void conversions(void **state)
 {
     static const float a[3] = {0.5f, 0.25f, 2}, b[3] = {0, 1, -1};

@@ -257,7 +257,7 @@ static void test_refused_exports(void **unused)
     assert_says("mapped file");
     tensor.storage->mapping = false;
     other = tensor;
-    other.strides[0] = 10; /* as in a view of a member of a packed structure */
+    other.strides[0] = 10; /* as in a view of one member of packed structs */
     assert_status(stk_tensor_to_dlpack(&other, &out, &err), STK_E_BAD_STRIDE);
     other.shape[0] = 1;
     assert_ok(stk_tensor_to_dlpack(&other, &out, &err)); /* the stride of an axis of length 1 is not used */
@@ -373,7 +373,7 @@ static void test_empty_and_scalar(void **unused)
 
     (void)unused;
     assert_ok(stk_tensor_to_dlpack(&empty, &managed, &err));
-    managed->dl_tensor.data = NULL; /* as many libraries do for empty tensors */
+    managed->dl_tensor.data = NULL; /* as many libraries set for empty tensors */
     assert_ok(stk_tensor_from_dlpack(managed, &back, &err));
     assert_int_equal(stk_tensor_numel(&back), 0);
     stk_tensor_release(&back);

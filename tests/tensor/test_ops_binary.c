@@ -100,7 +100,7 @@ static void test_layouts(void **unused)
     stk_tensor_release(&column);
 }
 
-/* Bools in foreign memory may be other bytes than 0 and 1; results never are. */
+/* Bools in foreign memory may have byte values other than 0 and 1. Results never do. */
 static void test_bool_bytes(void **unused)
 {
     uint8_t bytes[40], other[40];

@@ -61,7 +61,7 @@ static uint64_t whole_result(enum stki_loop loop, struct whole a, struct whole b
     }
 }
 
-/* The quotient rounded towards minus infinity, in long double, which holds the operands exactly. */
+/* The quotient rounded towards minus infinity, in long double, which represents the operands exactly. */
 static double floored(long double p, long double q)
 {
     if (q == 0 || isnan(p) || isnan(q) || isinf(p))

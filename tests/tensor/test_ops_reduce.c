@@ -189,7 +189,7 @@ static void test_random_sums(void **unused)
         random_sum();
 }
 
-/* Sums whose exact value is known: adding 0.1f n times in f32 would be wrong in the third digit. */
+/* Sums whose exact value is known. Adding 0.1f n times in f32 would give a wrong third digit. */
 static void test_long_sums(void **unused)
 {
     static const int64_t shapes[][3] = {
@@ -211,7 +211,7 @@ static void test_long_sums(void **unused)
         }
 }
 
-/* In f64 runs that are longer than what is summed without compensation, the rounding error of a run is not lost. */
+/* In f64 sums that are longer than a run summed without compensation, the rounding error of each run is not lost. */
 static void test_compensation(void **unused)
 {
     enum { RUN = 4096 };
@@ -307,7 +307,7 @@ static void test_sum_loops(void **unused)
 
 /* ---- extremes ---- */
 
-/* Whether x comes before best: the first NaN if there is one, otherwise the first of the extremes. */
+/* Returns whether x takes precedence over best: the first NaN if there is one, otherwise the first of the extremes. */
 static bool wins(stk_dtype dtype, const char *x, const char *best, bool largest)
 {
     if (stki_dtype_category(dtype) == STKI_CATEGORY_REAL) {
@@ -336,7 +336,7 @@ static int64_t best_of_group(stk_dtype dtype, bool largest)
     return best;
 }
 
-/* Equal as numbers; either of two zeros may be the smallest. */
+/* Equal as numbers. Either of the two zeros may be the smallest. */
 static bool equal(stk_dtype dtype, const char *a, const char *b)
 {
     return !wins(dtype, a, b, true) && !wins(dtype, b, a, true);

@@ -102,7 +102,7 @@ static void test_log_softmax_specials(void **unused)
 
 struct problem {
     stk_dtype dtype;
-    int64_t samples, classes, positions; /* positions 0: without this axis */
+    int64_t samples, classes, positions; /* positions 0: the axis does not exist */
     bool probabilities, weighted;
     double smoothing;
     stk_tensor logits_base, logits, target_base, target, weight_base, weight;

@@ -152,7 +152,7 @@ static void test_any_locale(void **unused)
 
 /* ---- shortest digits ---- */
 
-/* No decimal with fewer digits reads back as this number: the nearest one is not closer to x than to a neighbor. */
+/* No decimal with fewer digits may read back as this number: the nearest one is not closer to x than to a neighbor. */
 static void assert_shortest(stk_dtype dtype, double x, double below, double above, double back)
 {
     stki_decimal decimal;
@@ -164,7 +164,7 @@ static void assert_shortest(stk_dtype dtype, double x, double below, double abov
         snprintf(text, sizeof text, "%.*e", decimal.count - 2, x);
         point = strchr(text, 'e');
         assert_non_null(point);
-        /* the nearest decimal with one digit less is at or beyond the midpoint to a neighbor */
+        /* the nearest decimal with one digit fewer is at or beyond the midpoint to a neighbor */
         double fewer = strtod(text, NULL);
         assert_true(fewer <= (x + below) / 2 || fewer >= (x + above) / 2);
     }
@@ -275,7 +275,7 @@ static void test_views(void **unused)
     assert_ok(stk_tensor_borrow((void *)(uintptr_t)big_endian, STK_I16, 1, (const int64_t[]){3}, NULL, &swapped, &err));
     swapped.flags = STK_TENSOR_SWAPPED;
     prints(&swapped, NULL, "[  1 256  -1]");
-    /* a trillion elements that are all the same one: only the edges are read */
+    /* a trillion elements, all at the same address: only the edges are read */
     stk_tensor_release(&base);
     assert_ok(stk_tensor_full(STK_F32, 2, (const int64_t[]){1, 1}, stk_real(2.5), NULL, &base, &err));
     assert_ok(stk_tensor_expand(&base, 2, (const int64_t[]){1000000, 1000000}, &wide, &err));

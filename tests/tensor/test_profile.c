@@ -241,7 +241,7 @@ static void test_who_holds(void **unused)
     stk_tensor_release(&base);
     assert_int_equal(stk_storage_holders(copy.storage, holders, 8), 1);
     assert_string_equal(holders[0].operation, "slice");
-    stk_storage_retain(copy.storage); /* not a tensor: only the reference count shows it */
+    stk_storage_retain(copy.storage); /* not held by a tensor, so only the reference count shows it */
     assert_int_equal(stk_storage_holders(copy.storage, holders, 8), 1);
     assert_int_equal(stk_storage_refs(copy.storage), 2);
     stk_storage_release(copy.storage);

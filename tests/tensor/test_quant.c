@@ -1,5 +1,5 @@
-/* Tests of quantized tensors: whole tensors with any strides against single elements, public faults of other libraries,
- * rejected arguments, layouts, other devices and failing allocations. */
+/* Tests of quantized tensors: whole tensors with any strides against single elements, known bugs of other libraries,
+ * rejected arguments, layouts, other devices, and failing allocations. */
 #include "allocate.h"
 #include "device_table.h"
 #include "faults.h"
@@ -96,7 +96,7 @@ static void test_reciprocal(void **unused)
     quantizes_to(0.00214854861, 0, STK_QUINT8, 1, (const float[]){0.273939937f}, (const int64_t[]){128});
 }
 
-/* For channels the product is computed in double, for a whole tensor in f32. */
+/* With parameters per channel the product is computed in double; with parameters per tensor, in f32. */
 static void test_dequantize_products(void **unused)
 {
     const double scale = 0.1;
@@ -354,8 +354,8 @@ static void test_large(void **unused)
     stk_tensor_release(&source);
 }
 
-/* With many elements per channel, the product in double is replaced by a faster one if a check shows equal results. For
- * the last of these scales they differ, at the integer -128. */
+/* With many elements per channel, the product in double is replaced by a faster one if a check shows that the results
+ * are equal. For the last of these scales they differ, at the integer -128. */
 static void test_products_for_many(void **unused)
 {
     enum { CHANNELS = 3, EACH = 1 << 16 };
@@ -473,7 +473,7 @@ static void test_layout_is_kept(void **unused)
     stk_quant_release(quant);
 }
 
-/* A view of the integers, combined with the parameters again, keeps both alive. */
+/* A view of the integers that is combined with the parameters again keeps both alive. */
 static void test_view_of_quantized(void **unused)
 {
     const float values[] = {0, 1, 2, 3, 4, 5};

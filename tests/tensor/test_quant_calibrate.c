@@ -142,7 +142,7 @@ static void test_percentile(void **unused)
     (void)unused;
     for (int64_t count = 1; count < 2000; count = count * 2 + 3)
         for (size_t p = 0; p < sizeof percents / sizeof percents[0]; p++) {
-            /* from few different values in the first cases, with many equal ones and zeros of both signs */
+            /* in the first cases few distinct values, so many are equal, and there are zeros of both signs */
             stk_tensor tensor = samples_of(p % 2 ? STK_F32 : STK_F64, 1, &count, p < 4 ? 4 : 0x1p-130);
             double *list;
             stk_quant *quant;
@@ -184,7 +184,7 @@ static void test_histogram(void **unused)
     }
 }
 
-/* A histogram that can be counted by hand: 0 0 0 1 2 3 4 4 4 8 in four bins of width 2. */
+/* A histogram that can be checked by hand: 0 0 0 1 2 3 4 4 4 8 in four bins of width 2. */
 static void test_histogram_by_hand(void **unused)
 {
     static const float values[] = {0, 0, 0, 1, 2, 3, 4, 4, 4, 8};
@@ -229,7 +229,8 @@ static void test_mse(void **unused)
     double error, smallest = INFINITY;
 
     (void)unused;
-    ((float *)tensor.data)[7] = 3; /* outliers: clipping them costs less than the larger step that they require */
+    /* outliers: clipping them causes less error than the larger step that they would require */
+    ((float *)tensor.data)[7] = 3;
     ((float *)tensor.data)[8] = -3;
     assert_ok(stk_quant_minmax(&tensor, STK_QINT8, STK_QUANT_AFFINE, &whole, &err));
     for (int64_t k = 1; k <= steps; k++) {

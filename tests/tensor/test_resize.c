@@ -1,5 +1,5 @@
 /* Tests of every variant of the resizer against the plain loops, with random images, boxes and sizes. Only the support
- * may be read, and nothing outside the output written. The plain loops are compared with Pillow in
+ * may be read, and nothing outside the output may be written. The plain loops are compared with Pillow in
  * tests/oracle-resize. */
 #include "allocate.h"
 #include "faults.h"

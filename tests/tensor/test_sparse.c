@@ -286,7 +286,7 @@ static void test_every_dtype(void **unused)
         assert_ok(stk_coo_from_dense(&dense, STK_I64, &coo, &err));
         assert_true(stk_coo_entries(&coo) > 0);
         assert_ok(stk_coo_to_dense(&coo, &back, &err));
-        for (int64_t n = 0; n < 2100; n++) /* -0.0 is not an entry and comes back as 0 */
+        for (int64_t n = 0; n < 2100; n++) /* -0.0 does not become an entry, so it comes back as 0 */
             assert_memory_equal((char *)back.data + n * size,
                                 element(&dense, n) == 0 ? zeros : (char *)dense.data + n * size, (size_t)size);
         stk_tensor_release(&back);
@@ -346,7 +346,7 @@ static void test_special_values(void **unused)
     stk_tensor_release(&indices);
 }
 
-/* Without axes there is one position; with an axis of length 0 there is none. */
+/* Without axes there is one position; with an axis of length 0 there are none. */
 static void test_no_axes_and_no_elements(void **unused)
 {
     stk_tensor scalar = tensor_of(STK_F32, 0, NULL, (const double[]){3}), back, empty, indices;

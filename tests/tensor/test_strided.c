@@ -1,5 +1,5 @@
-/* Tests of strided loops: each element is visited once, in row-major order if requested, and axes that can be merged
- * are. */
+/* Tests of strided loops: each element is visited once, in row-major order if requested, and axes are merged where
+ * possible. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -128,7 +128,7 @@ static void axes_merge(void **state)
     assert_int_equal(plan.ndim, 1);
     assert_int_equal(plan.shape[0], 24);
     assert_int_equal(plan.strides[0][0], 4);
-    plan_one(&plan, 3, (int64_t[]){4, 2, 3}, (int64_t[]){4, 48, 16}); /* the same permuted */
+    plan_one(&plan, 3, (int64_t[]){4, 2, 3}, (int64_t[]){4, 48, 16}); /* the same with permuted axes */
     assert_int_equal(plan.ndim, 1);
     plan_one(&plan, 3, (int64_t[]){2, 3, 4}, (int64_t[]){-48, -16, -4}); /* reversed */
     assert_int_equal(plan.ndim, 1);

@@ -1,4 +1,4 @@
-/* Tests of command lines with every kind of option in any order; errors name the option. */
+/* Tests of parsing command lines: every kind of option in any order, and errors that name the option. */
 #include "args.h"
 #include <setjmp.h>
 #include <stdarg.h>

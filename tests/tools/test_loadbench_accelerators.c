@@ -80,8 +80,8 @@ static void write_config(const char *text)
     fclose(file);
 }
 
-/* Sources that sleep do not compete: each accelerator gets a batch every 20 ms and computes for 5 of them. A sleep is
- * never shorter than requested, so a busy machine cannot improve the result. */
+/* Sources that sleep do not compete: each accelerator gets a batch every 20 ms and computes for 5 ms. A sleep is never
+ * shorter than requested, so a busy machine cannot improve the result. */
 static void as_busy_as_fed(void **state)
 {
     struct lb_config config;
@@ -123,7 +123,7 @@ static void ranks_of_one_data_set(void **state)
     lb_config_close(&config);
 }
 
-/* If one accelerator fails, the others end, too. */
+/* If one accelerator fails, the others stop, too. */
 static void an_error_ends_all(void **state)
 {
     struct lb_config config;

@@ -1,5 +1,5 @@
 /* stki-threads */
-/* Limits are measured in a child process: however it ends, there is a result that says what is missing, and the page
+/* Limits are measured in a child process. However it ends, there is a result that says what is missing, and the page
  * cache is restored afterwards. The two measurements are linked with --wrap, so that they can be made to fail. */
 #include "io_files.h"
 #include "loadbench_apart.h"
@@ -57,7 +57,7 @@ static stk_status raise_signal(const void *ask, void *out, stk_error *error)
     return STK_OK;
 }
 
-/* Accesses a mapping beyond the end of its file. */
+/* Accesses a mapping past the end of its file. */
 static stk_status touch_cut_file(const void *ask, void *out, stk_error *error)
 {
     const int fd = open(ask, O_RDWR);
@@ -116,7 +116,7 @@ static void a_child_that_ends_is_an_error(void **state)
 
 /* ---- a whole run ---- */
 
-static int memory_ends, reading_ends; /* the signal; 0: the real measurement */
+static int memory_ends, reading_ends; /* the signal that ends the child; 0: the real measurement runs */
 
 stk_status __real_lb_limit_measure(const struct lb_limit_ask *ask, struct lb_limit *out, stk_error *error);
 stk_status __wrap_lb_limit_measure(const struct lb_limit_ask *ask, struct lb_limit *out, stk_error *error);
@@ -139,7 +139,7 @@ stk_status __wrap_lb_read_limit_measure(const struct lb_files *files, int thread
     return __real_lb_read_limit_measure(files, threads, time_ns, out, error);
 }
 
-static int looking_ends;         /* the same when the free memory is requested */
+static int looking_ends;         /* the same, when the available memory is queried */
 static int64_t memory_available; /* 0: the real value */
 
 int64_t __real_lb_memory_available(void);
@@ -257,7 +257,7 @@ static void transfers_fit_the_memory(void **state)
 
 /* ---- the page cache ---- */
 
-enum { PAGES = 8192, FOLIO = 512 }; /* a file system may only evict whole blocks of FOLIO pages */
+enum { PAGES = 8192, FOLIO = 512 }; /* a file system may evict only whole blocks of FOLIO pages */
 static int64_t page;
 
 static void read_pages(const char *path, unsigned char *pages)
@@ -326,7 +326,7 @@ static void the_page_cache_stays(void **state)
         make_file(path, gone[i].first, gone[i].count);
         read_pages(path, before);
         if (gone[i].count > 0 && before[gone[i].first + gone[i].count / 2])
-            continue; /* its file system keeps them in memory */
+            continue; /* the file system keeps them in memory */
         tried++;
         assert_int_equal(lb_files_add(&files, path, &err), STK_OK);
         assert_int_equal(__real_lb_limit_measure(&ask, &limit, &err), STK_OK);
@@ -339,7 +339,7 @@ static void the_page_cache_stays(void **state)
         read_pages(path, after);
         assert_same_pages(after, before);
 
-        /* pages that were read since are evicted again */
+        /* pages that have been read since are evicted again */
         assert_int_equal(lb_pages_note(&files, &pages, &err), STK_OK);
         assert_int_equal(lb_cache_fill(&files, &err), STK_OK);
         lb_pages_put_back(&pages);

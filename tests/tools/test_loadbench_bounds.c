@@ -1,6 +1,6 @@
 /* stki-threads */
-/* Tests of the limits of reading and decompressing: each is measured or says why it cannot be, and the bounds that
- * follow from them are those computed by hand. */
+/* Tests of the limits of reading and decompressing: each limit is measured, or the reason why it cannot be is given,
+ * and the resulting bounds equal those computed by hand. */
 #include "allocate.h"
 #include "codec_limit.h"
 #include "faults.h"
@@ -93,14 +93,14 @@ static void chunks_are_unpacked(void **state)
     (void)state;
     snprintf(path, sizeof path, "%s/packed.h5", folder);
     write_hdf5(path, 4);
-    for (int named = 0; named < 2; named++) { /* by its name, and as the only data set */
+    for (int named = 0; named < 2; named++) { /* once by name, and once as the only data set */
         ask.name = named ? "data" : "image";
         assert_int_equal(codec_inflate(&ask, &limit, &err), STK_OK);
         assert_string_equal(limit.missing, "");
         assert_int_equal(limit.items, 4);
         assert_true(limit.packed_bytes > 0 && limit.packed_bytes < 64 * 512);
         /* a chunk has 16 samples of 512 bytes */
-        assert_true(fabs(limit.samples_per_s * 512 / limit.bytes_per_s - 1) < 0.6); /* each is a separate median */
+        assert_true(fabs(limit.samples_per_s * 512 / limit.bytes_per_s - 1) < 0.6); /* separate medians */
     }
     snprintf(path, sizeof path, "%s/plain.h5", folder);
     write_hdf5(path, 0);
@@ -134,7 +134,7 @@ static void files_are_read(void **state)
     assert_int_equal(lb_read_limit_measure(&files, 2, 5000000, &limit, &err), STK_OK);
     assert_true(limit.cached_bytes_per_s > 0);
     assert_int_equal(limit.threads, 2);
-    if (limit.cold_missing[0]) /* for example on a file system that keeps its pages */
+    if (limit.cold_missing[0]) /* for example, on a file system that keeps its pages */
         assert_true(limit.cold_bytes_per_s <= 0);
     else
         assert_true(limit.cold_bytes_per_s > 0 && limit.cold_bytes <= 50 * (int64_t)sizeof block &&
@@ -252,7 +252,7 @@ static void bounds_by_hand(void **state)
     run.usage.disk_bytes = 60 * 1000;
     count = lb_result_bounds(&result, bounds);
     assert_int_equal(lb_bound_binding(bounds, count)->kind, LB_BOUND_DISK);
-    run.usage.disk_bytes = 120 * 1000; /* whole pages around the rows: the disk permits half as many samples */
+    run.usage.disk_bytes = 120 * 1000; /* whole pages were read: the disk permits half as many samples */
     count = lb_result_bounds(&result, bounds);
     assert_true(fabs(find(bounds, count, LB_BOUND_DISK)->samples_per_s - 30000 / 120.0) < 1e-6);
     run.usage.disk_bytes = 60 * 1000;
@@ -266,7 +266,7 @@ static void bounds_by_hand(void **state)
     assert_true(fabs(find(bounds, count, LB_BOUND_WRITE)->samples_per_s - 4 * 1e6 / 400) < 1e-6);
 }
 
-/* The library alone gives 10,000 samples/s; the run decompressed each chunk 50 times, once, and almost never. */
+/* The library alone decompresses 10,000 samples/s. The run decompressed each chunk 50 times, once, or almost never. */
 static void unpacking_again_counts(void **state)
 {
     struct lb_run run = {.elapsed_ns = 1000000000, .samples = 100, .batches = 100};
@@ -300,12 +300,13 @@ static void unpacking_again_counts(void **state)
     assert_int_equal(count, 1);
     assert_float_equal(bounds[0].samples_per_s, 10000, 1e-9);
     assert_false(bounds[0].applies);
-    run.stats.packed_bytes = 0; /* read by libhdf5, for which nothing is counted */
+    run.stats.packed_bytes = 0; /* read by libhdf5, whose decompression is not counted */
     count = lb_result_bounds(&result, bounds);
     assert_true(count == 1 && bounds[0].applies);
 }
 
-/* One second on four processors, of which others used three: what is left, what the process used, or its share. */
+/* One second on four processors, of which other processes used up to three: the process could use what was left, its
+ * fair share, or what it did use, whichever applies. */
 static void processors_that_were_there(void **state)
 {
     struct lb_run run = {.elapsed_ns = 1000000000, .samples = 100, .batches = 100};
@@ -316,18 +317,18 @@ static void processors_that_were_there(void **state)
     (void)state;
     result.machine.cores_allowed = 4;
     run.usage.user_ns = 400000000, run.usage.system_ns = 100000000;
-    assert_float_equal(lb_result_shares(&result).cores, 4, 1e-9); /* unknown: all of them */
+    assert_float_equal(lb_result_shares(&result).cores, 4, 1e-9); /* other processes unknown: all processors */
     run.others = (struct lb_others){.known = true, .processors = 4, .used = 1, .span_ns = 1000000000};
     assert_float_equal(lb_result_shares(&result).cores, 3, 1e-9);
     run.others.used = 3;
-    assert_float_equal(lb_result_shares(&result).cores, 2, 1e-9); /* its share, since it did not request more */
+    assert_float_equal(lb_result_shares(&result).cores, 2, 1e-9); /* its fair share, since it did not demand more */
     run.others.queued = 1.5;
-    run.usage.voluntary_switches = 100, run.usage.involuntary_switches = 50; /* when waking up */
+    run.usage.voluntary_switches = 100, run.usage.involuntary_switches = 50; /* preempted when waking up */
     assert_float_equal(lb_result_shares(&result).cores, 2, 1e-9);
-    run.usage.involuntary_switches = 500; /* in the middle of its work */
+    run.usage.involuntary_switches = 500; /* preempted in the middle of its work */
     assert_float_equal(lb_result_shares(&result).cores, 1, 1e-9);
     run.usage.user_ns = 1400000000;
-    assert_float_equal(lb_result_shares(&result).cores, 1.5, 1e-9); /* never less than it used */
+    assert_float_equal(lb_result_shares(&result).cores, 1.5, 1e-9); /* never less than the process used */
     run.others.queued = 0.2;
     assert_float_equal(lb_result_shares(&result).cores, 2, 1e-9);
     result.machine.cpu_quota = 1.75;
@@ -364,7 +365,7 @@ static void predictions_of_a_slow_disk(void **state)
     result.once = (struct lb_once){.measured = true, .read = {.cold_bytes_per_s = 120000}};
     lb_predict(&result, &found);
     assert_float_equal(found.each[0].rate, 1200, 12);
-    /* twice as many slots fit in the cache; then they do not */
+    /* first, twice as many slots fit in the cache; then they do not */
     assert_float_equal(found.each[1].rate, 1000, 10);
     result.machine.cache_bytes = 1000;
     runs[0].stats.slot_bytes = 501;

@@ -1,5 +1,5 @@
-/* Tests of the page cache measurement: nothing of an evicted file is resident, all of a file that was read is, and for
- * files of other users it is unknown. A run is called cold only if this was checked. (Row C03.) */
+/* Tests of the page cache measurement: no page of an evicted file is resident, all pages of a file that was read are,
+ * and for other users' files residency is unknown. A run is called cold only if this was checked. (Row C03.) */
 #include "faults.h"
 #include "loadbench_cache.h"
 #include <errno.h>
@@ -64,8 +64,8 @@ static void no_address_space(void **state)
     lb_files_fini(&files);
 }
 
-/* Checked after evicting and after reading. If the file system keeps pages (because it is in memory), a cold run must
- * be rejected. */
+/* Residency is checked after evicting and after reading. If the file system keeps pages (because it is in memory), a
+ * cold run must be rejected. */
 static void let_go_and_read(void **state)
 {
     char path[600];
@@ -123,7 +123,7 @@ static void half_of_it(void **state)
     close(descriptor);
 }
 
-/* Pages that a process has mapped and accessed stay, so the run is rejected. */
+/* Pages that a process has mapped and accessed stay resident, so a cold run is rejected. */
 static void mapped_pages_stay(void **state)
 {
     char path[600];
@@ -193,7 +193,7 @@ static void nothing_there(void **state)
     assert_non_null(strstr(err.message, "--cache=warm"));
 }
 
-/* In a child that may only read the file. Returns 0 if residency is unknown and a cold run is rejected. */
+/* Runs in a child process that may only read the file. Returns 0 if residency is unknown and a cold run is rejected. */
 static int ask_as_nobody(const char *path)
 {
     const pid_t child = fork();

@@ -18,7 +18,7 @@ static void counters_are_differences(void **state)
     assert_int_equal(stats.rows, 20);
     assert_int_equal(stats.tiles, 30);
     assert_int_equal(stats.convert_ns, 40);
-    assert_int_equal(stats.slots, 5); /* as at the end */
+    assert_int_equal(stats.slots, 5); /* the value at the end of the span */
     assert_int_equal(stats.workers, 2);
 }
 
@@ -35,8 +35,8 @@ static void what_fits_is_left_alone(void **state)
     assert_int_equal(stats.wait_next_ns, 100);
 }
 
-/* Two workers that had waited for 500 before a span of 100, in which they worked 60 each: 80 of the waiting belong to
- * the span. */
+/* Two workers had each waited for 500 before a span of 100, in which each worked for 60. Of the waiting time, 80
+ * belongs to the span. */
 static void waits_from_before_are_cut(void **state)
 {
     stk_loader_stats stats = {.workers = 2, .convert_ns = 120, .wait_slot_ns = 1080, .wait_next_ns = 101};
@@ -53,7 +53,8 @@ static void waits_from_before_are_cut(void **state)
     assert_int_equal(stats.wait_work_ns, 60);
 }
 
-/* Work that began before is also cut, when no waits are left to cut; with any numbers, the sum is at most the span. */
+/* Work that began before the span is also cut when no waits are left to cut. Whatever the numbers, the sum is at most
+ * the span. */
 static void work_from_before_is_cut(void **state)
 {
     (void)state;

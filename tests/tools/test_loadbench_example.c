@@ -1,6 +1,6 @@
 /* stki-threads */
 /* The names of the numbers in a result are known before a run: every number of a run must be in the example result for
- * its config, and numbers that the run cannot have must not. */
+ * its config, and numbers that the run cannot have must not be in it. */
 #include "allocate.h"
 #include "loadbench_example.h"
 #include "loadbench_json_parts.h"

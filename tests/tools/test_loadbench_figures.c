@@ -1,6 +1,6 @@
 /* stki-threads */
-/* Walks through the table of figures: each row must be in the JSON, each number common to all repeats must be accepted
- * by --require, and each row with a label must be in the text and the report and be compared by --compare. */
+/* Iterates over the table of figures. Each row must be in the JSON, each number common to all repeats must be accepted
+ * by --require, and each row with a label must be in the text and in the report and must be compared by --compare. */
 #include "allocate.h"
 #include "loadbench_compare.h"
 #include "loadbench_example.h"
@@ -13,7 +13,7 @@
 
 static const char *folder;
 
-/* The place of each group of rows. */
+/* The path of each group of rows in the JSON. */
 static const char *const paths[] = {
     [LB_OF_REPEAT] = "runs",
     [LB_OF_RUN] = "runs",
@@ -65,7 +65,7 @@ static const char *config_of(const char *loader, const char *bench)
     return path;
 }
 
-/* A result with everything that this consumer can give. */
+/* A result with everything that this consumer can report. */
 static json_t *example(const char *loader, const char *bench)
 {
     struct lb_facts *facts = stki_zalloc(sizeof *facts);
@@ -171,7 +171,7 @@ static void each_labeled_one_is_compared(void **state)
     json_decref(tree);
 }
 
-/* Looks for the beginnings of labels, without units, which depend on the value. */
+/* Searches for labels without their units, which depend on the value. */
 static void assert_has_labels(const char *text)
 {
     for (int i = 0; i < lb_figure_count; i++) {

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-/* Whether all memory allocated by the measurement was freed. */
+/* Returns whether all memory allocated by the measurement was freed. */
 static bool nothing_held(void)
 {
     stki_memory_stats stats;
@@ -47,7 +47,7 @@ static void copies_copy(void **state)
             }
 }
 
-/* Only writes: every byte of the target and none around it; the source is unchanged. */
+/* The measurement of writes must write every byte of the target and none around it, and leave the source unchanged. */
 static void writes_write(void **state)
 {
     static unsigned char to[1024];
@@ -116,7 +116,7 @@ static void from_the_file(void **state)
     unlink(path);
 }
 
-/* A file that is only on disk would measure the disk. */
+/* With a file that is only on disk, the disk would be measured. */
 static void not_from_a_cold_file(void **state)
 {
     char path[] = "stoker_limit_XXXXXX"; /* in the current folder, because /tmp may be in memory, which is never cold */
@@ -151,7 +151,7 @@ static void awkward_questions(void **state)
     (void)state;
     assert_false(measure((struct lb_limit_ask){.path = "/nowhere/at/all", .row_bytes = 10, .threads = 1}).from_file);
     assert_int_equal(measure((struct lb_limit_ask){.threads = 0}).threads, 1);
-    /* a row larger than all slots together, and more threads than rows */
+    /* a row that is larger than all slots together, and more threads than rows */
     const struct lb_limit limit =
         measure((struct lb_limit_ask){.threads = 3, .row_bytes = 1 << 22, .row_count = 1, .slot_bytes = 100});
     assert_int_equal(limit.target_bytes, 3 << 22);

@@ -34,7 +34,7 @@ static void one_thread_does_one_thing_after_the_other(void **state)
     assert_ms((struct lb_model){.workers = 0, .slots = 4, .work_s = 10 * MS, .consumer_s = 3 * MS}, 13);
 }
 
-/* With one slot, filling and using alternate. With two, the slot in use is the one that is not filled. */
+/* With one slot, filling and using alternate. With two, one slot is filled while the other is in use. */
 static void few_slots_make_them_take_turns(void **state)
 {
     (void)state;
@@ -42,7 +42,7 @@ static void few_slots_make_them_take_turns(void **state)
     assert_ms((struct lb_model){.workers = 1, .slots = 2, .work_s = 5 * MS, .consumer_s = 4 * MS}, 5);
     /* four workers, two slots, one tile per batch: two batches at a time */
     assert_ms((struct lb_model){.workers = 4, .slots = 2, .work_s = 8 * MS, .consumer_s = 0}, 4);
-    /* with four tiles per batch all workers are used */
+    /* with four tiles per batch, all workers are busy */
     assert_ms((struct lb_model){.workers = 4, .slots = 2, .tiles = 4, .work_s = 8 * MS, .consumer_s = 0}, 2);
 }
 

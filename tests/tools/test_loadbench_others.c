@@ -37,7 +37,7 @@ static const char four[] = "cpu  1000 100 500 80000 200 30 70 9 400 0\n"
                            "cpu3 400 40 80 6000 50 6 10 4 70 0\n"
                            "intr 12345 0 0 cpu1 7\nctxt 1\nbtime 1700000000\n";
 
-/* Guest time is included in user and nice, so it is not added again. */
+/* Guest time is included in user and nice time, so it is not added again. */
 static void lines_of_the_processors_that_may_be_used(void **state)
 {
     struct lb_load load = parse(four, first_two);
@@ -52,7 +52,7 @@ static void lines_of_the_processors_that_may_be_used(void **state)
     assert_int_equal(load.busy_ns, (200 + 20 + 60 + 4 + 8 + 3 + 400 + 40 + 80 + 6 + 10 + 4) * STEP);
 }
 
-/* Early versions had four columns. */
+/* Early kernel versions had four columns. */
 static void old_and_broken_lines(void **state)
 {
     struct lb_load load = parse("cpu  5 6 7 8\ncpu0 1 2 3 4\ncpu1 10 20 30 40", first_two);
@@ -131,7 +131,7 @@ static void threads_without_a_processor(void **state)
     assert_float_equal(each[0].used, 2, 1e-6);
 }
 
-/* With a quota of 2 of 8 processors, others have 6 in any case. */
+/* With a quota of 2 of 8 processors, other processes always have 6. */
 static void a_quota_leaves_room_for_others(void **state)
 {
     struct lb_load from = start, to;
@@ -145,7 +145,7 @@ static void a_quota_leaves_room_for_others(void **state)
     to = later(&from, 8, 1.5);
     lb_others_between(&from, &to, 2, &others);
     assert_float_equal(others.used, 0.5, 1e-6);
-    lb_others_between(&from, &to, 16, &others); /* not really a limit */
+    lb_others_between(&from, &to, 16, &others); /* a quota above the number of processors is no limit */
     assert_float_equal(others.used, 6.5, 1e-6);
 }
 
@@ -165,7 +165,7 @@ static void what_cannot_be_believed_is_unknown(void **state)
     lb_others_between(&from, &to, 0, &others);
     assert_false(others.known);
     assert_non_null(strstr(others.why, "its clocks advanced by 0 s per processor"));
-    to = later(&start, 0.1, 1.2); /* the processors belong to another owner */
+    to = later(&start, 0.1, 1.2); /* /proc/stat describes other processors */
     lb_others_between(&from, &to, 0, &others);
     assert_false(others.known);
     assert_non_null(strstr(others.why, "this process used 1.2 s of CPU time, but /proc/stat counts only 0.1 s"));

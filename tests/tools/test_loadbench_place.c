@@ -51,7 +51,7 @@ static void longest_mount(void **state)
     lb_place_read(data, mounts, &place);
     assert_string_equal(place.type, "xfs");
     assert_string_equal(place.source, "/dev/nvme0n1p2");
-    /* next to it: the mount above */
+    /* a file beside the mount point belongs to the mount above */
     write_text("beside", "x");
     snprintf(data, sizeof data, "%s/beside", folder);
     lb_place_read(data, mounts, &place);

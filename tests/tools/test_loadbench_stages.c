@@ -1,10 +1,12 @@
 /* stki-threads */
-/* Pipelines with a known slow stage: the verdict must name it, and the predicted effect of more workers and slots must
- * occur. Slow stages sleep if possible; decoding, decompressing and converting have almost all of the work instead.
+/* Pipelines with a known slow stage. The verdict must name it, and the predicted effect of more workers and slots must
+ * occur. Slow stages sleep if possible. Decoding, decompressing and converting cannot, so they get almost all of the
+ * work instead.
  *
- * If ten processes compete for the processor, waking a thread can cost as much as the work, and naming that is right.
- * But this cost does not grow with the length of sleeps and batches. So if the stage is not named, the measurement is
- * repeated with all of them twice as long, until other costs are negligible. A star marks times and sizes that grow. */
+ * If ten processes compete for the processor, waking a thread can cost as much as the work, and it is then correct to
+ * name that. But this cost does not grow with the length of sleeps and batches. So if the stage is not named, the
+ * measurement is repeated with all times and sizes doubled, until other costs are negligible. A star marks the times
+ * and sizes that grow. */
 #include "hdf5_type.h"
 #include "host_faults.h"
 #include "io_files.h"
@@ -213,7 +215,7 @@ static void the_slow_stage_is_named(void **state)
 
 static const struct prediction {
     const char *source, *loader, *bench;
-    double workers_gain, prefetch_gain; /* computed by hand: factor for the rate */
+    double workers_gain, prefetch_gain; /* expected factors for the rate, computed by hand */
 } predictions[] = {
     /* two workers become three; slots are not the limit */
     {READ("*10ms"), "num_workers: 2, prefetch: 8", "batches: 20", 1.5, 1},
@@ -230,7 +232,8 @@ static bool is_near(double found, double expected)
     return fabs(found / expected - 1) <= 0.15;
 }
 
-/* On a busy machine one of two runs may be slower than the other, but less so the longer everything takes. */
+/* On a busy machine, one of two runs may be slower than the other, but the difference shrinks as everything takes
+ * longer. */
 static void what_is_predicted_comes(void **state)
 {
     (void)state;

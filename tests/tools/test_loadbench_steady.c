@@ -61,7 +61,7 @@ static void noise_by_hand(void **state)
     assert_int_equal(lb_steady_judge(at, rates, 0).kind, LB_STEADY_UNKNOWN);
 }
 
-/* A cache fills during the first fifth. The rest has settled, and begins at the first quarter. */
+/* A cache fills during the first fifth. The settled part begins at the first quarter. */
 static void settles_after_a_while(void **state)
 {
     double at[40], rates[40];
@@ -106,7 +106,7 @@ static void thinned_out(void **state)
     assert_int_equal(marks->marks[marks->first].batches, first);
     assert_true(marks->count > LB_MARKS / 3);
     assert_true(marks->period_ns >= 10 * count / LB_MARKS);
-    for (int i = 0; i < marks->count; i++) { /* each is still complete, with its own workers */
+    for (int i = 0; i < marks->count; i++) { /* each mark is still complete, with the counters of its workers */
         const int64_t n = marks->marks[i].batches;
         assert_int_equal(marks->marks[i].samples, 64 * n);
         assert_int_equal(marks->workers[2 * i].convert_ns, 7 * n);
@@ -194,7 +194,7 @@ static void a_rest_does_not_count(void **state)
     lb_marks_destroy(marks);
 }
 
-/* A rate cannot fall by more than 100 %. */
+/* A reported rate cannot fall by more than 100 %. */
 static void trends_in_words(void **state)
 {
     struct lb_steady steady = {.trend_percent = -42.31, .error_percent = 7.04, .scatter_percent = 9.96};

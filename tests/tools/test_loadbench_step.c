@@ -19,7 +19,7 @@ static void by_hand(void **state)
 
     (void)state;
     assert_true(fabs(lb_utilization(9, 100 * ms, whole - first_end) - 0.8) < 1e-12);
-    /* including the first step, the value differs */
+    /* with the first step included, the value differs */
     assert_true(fabs(lb_utilization(10, 100 * ms, whole) - 10 * 100 / 3225.0) < 1e-12);
     assert_true(lb_utilization(5, 100 * ms, 500 * ms) == 1);
     assert_true(lb_utilization(5, 100 * ms, 499 * ms) == 1); /* utilization is at most 1 */
@@ -50,7 +50,8 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* By definition the value that this share of the values does not exceed; the histogram may be off by 1 %. */
+/* By definition, a percentile is the value that this share of the values does not exceed. The histogram may be off by 1
+ * %. */
 static void percentiles(void **state)
 {
     enum { COUNT = 20001 };

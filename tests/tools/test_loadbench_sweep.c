@@ -46,7 +46,7 @@ static void assert_concludes(const struct point *points, int count, int repeats,
 static void equal_points_have_no_best_one(void **state)
 {
     (void)state;
-    /* repeats of one speed, 1000, with a noise of a few percent: the ranges overlap */
+    /* the same speed, 1000, with a noise of a few percent: the ranges of the points overlap */
     assert_concludes((struct point[]){{980, 1000, 1020}, {990, 1005, 1030}, {970, 1010, 1025}}, 3, 5, 2,
                      "no difference beyond the noise: 3 points from 1000 to 1010 samples/s");
     /* the ranges of two repeats are disjoint by chance: medians 15 apart, repeats of a point 20 */
@@ -74,7 +74,7 @@ static void nothing_follows_from_nothing(void **state)
     assert_concludes((struct point[]){{9, 10, 11}}, 1, 5, 0, "most samples/s: a.b=0 (10.00)");
 }
 
-/* A name always has the same meaning: percentiles are medians of the repeats, like the rate next to them. */
+/* A column always has the same meaning: percentiles are medians over the repeats, like the rate beside them. */
 static void columns_are_medians_of_the_repeats(void **state)
 {
     (void)state;

@@ -23,7 +23,7 @@ static void make(const struct lb_values_ask *ask, int64_t first, int64_t count, 
     assert_int_equal(lb_values_fill(ask, first, count, EACH, scratch, out, &err), STK_OK);
 }
 
-/* Generating in pieces of any size gives the same bytes. */
+/* Generating in chunks of any size gives the same bytes. */
 static void pieces_agree(void **state)
 {
     static const struct lb_values_ask asks[] = {
@@ -207,7 +207,7 @@ static void numbers_beyond_the_dtype_are_refused(void **state)
     }
 }
 
-/* Classes in turn, with equal probabilities, and with probabilities proportional to 1 / (k + 1); the counts must
+/* Classes in turn, with equal probabilities, or with probabilities proportional to 1 / (k + 1). The counts must
  * match. */
 static void classes_are_drawn(void **state)
 {
@@ -256,7 +256,7 @@ static void bytes_pack_as_stated(void **state)
         assert_int_equal(all[i], 0);
 }
 
-/* Known bytes: an image must be the same on every machine and in every version. */
+/* Images have known bytes: they must be the same on every machine and in every version. */
 static void pictures_are_the_same(void **state)
 {
     struct lb_values_ask ask = {.kind = LB_VALUES_PICTURES, .dtype = STK_U8, .seed = 1};

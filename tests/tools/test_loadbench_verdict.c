@@ -71,7 +71,7 @@ static void slow_stage_is_named(void **state)
     }
 }
 
-/* The same with the caller's thread as the only one. */
+/* The same when the caller's thread is the only one. */
 static void slow_stage_is_named_inline(void **state)
 {
     struct lb_shares shares = {LONG, .convert = 0.7, .storage = 0.2};
@@ -80,11 +80,11 @@ static void slow_stage_is_named_inline(void **state)
     assert_int_equal(judge(&shares)->bottleneck, LB_BOTTLENECK_CONVERT);
     assert_int_equal(judge(&shares)->confidence, LB_CONFIDENCE_HIGH);
     shares.convert = 0.1;
-    assert_int_equal(judge(&shares)->bottleneck, LB_BOTTLENECK_CONSUMER); /* 0.7 are its own work */
+    assert_int_equal(judge(&shares)->bottleneck, LB_BOTTLENECK_CONSUMER); /* the consumer's own work takes 0.7 */
     shares.decode = 0.6;
     assert_int_equal(judge(&shares)->bottleneck, LB_BOTTLENECK_DECODE);
     assert_non_null(strstr(judge(&shares)->text, " 60 % "));
-    /* with rounding, the stages can take more than the whole time: the consumer has none of its own */
+    /* rounded stages can add up to more than the whole time: the consumer's own work is then 0 */
     shares.convert = 0.5;
     assert_int_equal(judge(&shares)->bottleneck, LB_BOTTLENECK_DECODE);
 }
@@ -100,7 +100,7 @@ static void slow_consumer_is_named(void **state)
     assert_non_null(strstr(judge(&shares)->text, "1.0 %"));
 }
 
-/* A consumer that does no work is not the bottleneck: its thread is busy taking and releasing batches. */
+/* A consumer that does no work of its own is not the bottleneck. Its thread is busy taking and releasing batches. */
 static void taking_is_not_the_consumers_work(void **state)
 {
     struct lb_shares shares = {LONG, .workers = 64, .convert = 0.01, .wait_slot = 0.98, .wait_next = 0.2, .take = 0.7};
@@ -114,7 +114,7 @@ static void taking_is_not_the_consumers_work(void **state)
     assert_int_equal(judge(&shares)->confidence, LB_CONFIDENCE_LOW);
     shares.take = 0.35;
     assert_int_equal(judge(&shares)->bottleneck, LB_BOTTLENECK_CONSUMER);
-    shares.take = 0.2, shares.wait_next = 0.6, shares.convert = 0.9; /* not if the workers are busy */
+    shares.take = 0.2, shares.wait_next = 0.6, shares.convert = 0.9; /* unless the workers are busy */
     assert_int_equal(judge(&shares)->bottleneck, LB_BOTTLENECK_CONVERT);
 }
 
@@ -130,8 +130,8 @@ static void slow_copy_is_named(void **state)
     assert_int_equal(judge(&shares)->bottleneck, LB_BOTTLENECK_RING);
 }
 
-/* A side that works for three quarters of the time is the bottleneck; if there is none, it is what lies between
- * them. */
+/* A side that works for at least three quarters of the time is the bottleneck. If there is none, the bottleneck is
+ * between them. */
 static void busy_is_three_quarters(void **state)
 {
     struct lb_shares shares = {LONG, .workers = 2, .storage = 0.76, .wait_work = 0.24, .wait_next = 0.9};
@@ -259,7 +259,7 @@ static void what_cannot_be_judged_is_said(void **state)
     assert_int_equal(judge(&shares)->bottleneck, LB_BOTTLENECK_UNKNOWN);
     assert_non_null(strstr(judge(&shares)->text, "Too short to judge: 19 batches"));
     assert_int_equal(judge(&shares)->confidence, LB_CONFIDENCE_LOW);
-    shares.batches = 59; /* of three repeats, 19.7 each */
+    shares.batches = 59; /* over three repeats, 19.7 each */
     shares.repeats = 3;
     assert_int_equal(judge(&shares)->bottleneck, LB_BOTTLENECK_UNKNOWN);
     shares.batches = 60;
@@ -302,8 +302,9 @@ static void a_quota_is_named(void **state)
 
 /* ---- the verdict and the predictions must agree ---- */
 
-/* The clocks of a pipeline with one tile per batch: workers need work_s for it and the consumer consumer_s, and a batch
- * comes every batch_s. Idle workers wait for slots for a share `for_slot` of the time; otherwise they hand over. */
+/* The clocks of a pipeline with one tile per batch. A worker needs work_s per batch, the consumer needs consumer_s, and
+ * a batch comes every batch_s. Idle workers wait for slots for a share `for_slot` of their idle time; the rest is
+ * handing over. */
 static struct lb_shares clocks_of(int workers, int slots, double work_s, double consumer_s, double batch_s,
                                   double for_slot)
 {
@@ -385,14 +386,14 @@ static void more_slots_by_hand(void **state)
     assert_float_equal(lb_foresee_deeper(&shares), 2, 0.01);
     assert_non_null(strstr(judge(&shares)->text, "2 slots are too few"));
     assert_non_null(strstr(judge(&shares)->text, "loader.prefetch=4 is predicted to give 100 % more"));
-    /* both work for 10 ms, alternately, because there is no second slot */
+    /* both sides work for 10 ms, alternately, because there is no second slot */
     shares = clocks_of(1, 1, 0.01, 0.01, 0.02, 1);
     assert_float_equal(lb_foresee_deeper(&shares), 2, 0.01);
     assert_non_null(strstr(judge(&shares)->text, "1 slot is too few"));
-    /* fluctuations: 12.5 ms instead of 10; with twice as many slots half of the loss remains */
+    /* fluctuations: 12.5 ms instead of 10 ms; with twice as many slots, half of the loss remains */
     shares = clocks_of(1, 2, 0.01, 0.01, 0.0125, 1);
     assert_float_equal(lb_foresee_deeper(&shares), 1.111F, 0.01);
-    /* a thousand times as long as the work, and the workers wait for slots: more slots would not help */
+    /* a batch takes a thousand times as long as the work, and the workers wait for slots: more slots would not help */
     shares = clocks_of(2, 4, 0.0001, 0.0001, 0.1, 1);
     assert_true(lb_foresee_deeper(&shares) < 1.01);
     assert_int_equal(judge(&shares)->bottleneck, LB_BOTTLENECK_RING);
@@ -401,7 +402,7 @@ static void more_slots_by_hand(void **state)
     assert_non_null(strstr(judge(&shares)->text, "more slots are predicted to gain nothing"));
 }
 
-/* Handing over takes 9 ms of 10, all of which disappears without workers. */
+/* Handing over takes 9 of 10 ms, which disappear without workers. */
 static void without_workers_nothing_is_handed_over(void **state)
 {
     struct lb_shares shares = clocks_of(1, 4, 0.001, 0.0005, 0.01, 0);
@@ -409,13 +410,13 @@ static void without_workers_nothing_is_handed_over(void **state)
     (void)state;
     assert_float_equal(lb_foresee_inline(&shares), 6.667F, 0.01);
     assert_non_null(strstr(judge(&shares)->text, "loader.num_workers=0 is predicted to give 6.67 times as much"));
-    shares.cores = 0.3; /* others use the rest */
+    shares.cores = 0.3; /* other processes use the rest */
     assert_float_equal(lb_foresee_inline(&shares), 2, 0.01);
     shares.device_slots = 2;
     assert_float_equal(lb_foresee_inline(&shares), 0, 0);
 }
 
-/* A third worker has no processor if others use it. */
+/* A third worker has no processor if other processes use it. */
 static void others_leave_no_processor(void **state)
 {
     struct lb_shares shares = clocks_of(2, 8, 0.01, 0, 0.005, 0);
@@ -435,7 +436,7 @@ static void others_leave_no_processor(void **state)
     assert_float_equal(lb_foresee_deeper(&shares), 0, 0);
 }
 
-/* The processors would permit 1.5 times the rate, and eight slots twice the rate; memory and disk do not. */
+/* Three workers would permit 1.5 times the rate, and more slots twice the rate, but memory and disk do not. */
 static void limits_end_what_is_predicted(void **state)
 {
     struct lb_shares shares = clocks_of(2, 8, 0.01, 0, 0.005, 0);
@@ -454,8 +455,8 @@ static void limits_end_what_is_predicted(void **state)
     assert_float_equal(lb_foresee_deeper(&shares), 2, 0.01);
     shares.disk = 1;
     assert_float_equal(lb_foresee_deeper(&shares), 1, 0.01);
-    /* faster than its processor time permits, according to the clocks of others: more slots are not predicted to cost
-     * anything */
+    /* faster than the available processor time permits, according to the clocks of other processes: more slots must not
+     * be predicted to cost anything */
     shares = clocks_of(2, 4, 0.01, 0, 0.005, 0);
     shares.cpu_s = 1000 * 0.01, shares.cores = 1;
     assert_float_equal(lb_foresee_deeper(&shares), 1, 0.01);
@@ -517,9 +518,9 @@ static void unpacking_once_by_hand(void **state)
     assert_float_equal(lb_foresee_unpacked_once(&shares), 0, 0);
     shares.unpacked = 40;
     assert_float_equal(lb_foresee_unpacked_once(&shares), 4.545F, 0.01);
-    shares.disk = 0.5; /* data that is decompressed once is read once: a fortieth of it */
+    shares.disk = 0.5; /* data that is decompressed once is also read only once: a fortieth */
     assert_float_equal(lb_foresee_unpacked_once(&shares), 4.545F, 0.01);
-    shares.limit = 0.5; /* memory permits twice the rate */
+    shares.limit = 0.5; /* the memory limit permits twice the rate */
     assert_float_equal(lb_foresee_unpacked_once(&shares), 2, 0.01);
     shares.tiles = 0;
     assert_float_equal(lb_foresee_unpacked_once(&shares), 0, 0);
