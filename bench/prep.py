@@ -58,7 +58,7 @@ DatasetWriter(sys.argv[2], {'image': RGBImageField(write_mode='raw', max_resolut
 
 
 def run(argv, **more):
-    """Seconds, CPU seconds of the children, and the output."""
+    """Seconds, CPU seconds of the child processes, and the output."""
     subprocess.run(["sync"])
     before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     done = subprocess.run(argv, capture_output=True, text=True, **more)

@@ -4,8 +4,9 @@ rounds. Each loader runs in its own process, and the loaders are measured altern
 
 usage: PY_TORCH=… PY_DALI=… PY_FFCV=… bench_overhead.py [--rounds 7] [--seconds 1]
 
-The variables name the interpreters of setup.sh's environments; without one, its loaders are skipped. PYTHONPATH contains the folder of
-the package stoker. FFCV reads a .beton file in the page cache; DALI's batches are gathered by NumPy.
+The variables name the interpreters of setup.sh's environments; without one, its loaders are skipped. PYTHONPATH must
+contain the folder of the stoker package. FFCV reads a .beton file in the page cache; DALI's batches are gathered by
+NumPy.
 """
 
 import argparse

@@ -4,8 +4,9 @@
 usage: bench_resize.py [--secs S] [--program build/release/bench/bench_resize] [--size H W OUT_H OUT_W]
 
 Needs numpy and pillow, and opencv-python-headless for the cv2 lines. A pass resizes 64 images, eight different ones in rotation, as in
-bench_resize; printed are the median pass and the fastest tenth. With --program, that program runs before and after, so that all figures
-are from one run. cv2 linear does not antialias: it uses only four pixels per output pixel. It is included for comparison.
+bench_resize; the median pass and the fastest tenth are printed. With --program, that program runs before and after, so
+that all figures are from one run. cv2 linear does not antialias: it uses only four pixels per output pixel. It is
+included for comparison.
 """
 import argparse
 import subprocess

@@ -1,4 +1,5 @@
-/* Tests of file names as JSON strings: valid UTF-8 is unchanged, and other bytes are escaped and come back. */
+/* Tests of file names as JSON strings: valid UTF-8 is unchanged, and other bytes are escaped, from which they can be
+ * restored. */
 #include "allocate.h"
 #include "stk_test.h"
 #include "text_json.h"

@@ -76,7 +76,7 @@ static void test_best_fit(void **unused)
     blocks[0] = get(10 * MIB, NULL);
     assert_ptr_equal(blocks[0], small + 9 * MIB);
     assert_int_equal(stats_of(pool).segments, 2);
-    blocks[1] = get(2 * MIB, NULL); /* only 1 MiB is left there, so a new segment */
+    blocks[1] = get(2 * MIB, NULL); /* only 1 MiB is left there, so a new segment is needed */
     assert_int_equal(stats_of(pool).segments, 3);
     assert_int_equal(stats_of(pool).driver_allocations, 3);
 }

@@ -101,7 +101,7 @@ static void a_held_stream_keeps_what_it_uses(void **state)
     assert_ptr_not_equal(b.data, first);
     (void)stk_stream_set_current(device, before);
     stk_tensor_release(&b);
-    stk_stream_destroy(owner); /* its memory still waits for the reader */
+    stk_stream_destroy(owner); /* the reader still uses its memory */
     b = tensor(1000);
     assert_ptr_not_equal(b.data, first);
     stk_tensor_release(&b);

@@ -92,7 +92,7 @@ static void properties_are_those_of_the_machine(void **state)
     assert_int_equal(all.driver_version, 0);
     memset(few.beyond, '#', sizeof few.beyond);
     assert_ok(stk_device_get_properties(host(), (stk_device_properties *)(void *)&few, &err));
-    assert_int_equal(few.beyond[0], '#'); /* an older program gets only the members that it has */
+    assert_int_equal(few.beyond[0], '#'); /* a program built for an older version gets only the members that it knows */
 }
 
 /* ---- memory ---- */

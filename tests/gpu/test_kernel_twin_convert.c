@@ -343,8 +343,7 @@ static void make_image(struct batch *batch, stk_dtype dst, const struct image *i
     }
 }
 
-/* Copies the bytes from the first to the last of a view to the end of a block of their size, so that AddressSanitizer
- * detects reads beyond them. */
+/* Copies the bytes that a view spans to the end of a new block, so that AddressSanitizer detects reads beyond them. */
 static void cut_out(struct check_view *view)
 {
     int64_t low = 0, high = stk_dtype_size(view->dtype), front = check_below(17);

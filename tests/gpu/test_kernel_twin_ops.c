@@ -367,7 +367,7 @@ static double last_place(stk_dtype dtype, double x)
     return ldexp(1, (x == 0 ? -20 : ilogb(x)) - digits);
 }
 
-/* Reals may differ in the last place, where the order of additions matters; everything else must be equal. */
+/* Floats may differ in the last place, because the order of additions affects it; everything else must be equal. */
 static void compare_sums(const stk_tensor *expected, const stk_tensor *found, bool exact, const char *what)
 {
     int64_t index[STK_MAX_DIMS] = {0};
@@ -382,8 +382,8 @@ static void compare_sums(const stk_tensor *expected, const stk_tensor *found, bo
     } while (check_next(expected->ndim, expected->shape, index));
 }
 
-/* `exact`: small integers. Of large integers only sums that wrap are compared, because others cancel to the last
- * digit. */
+/* `exact`: the elements are small integers, whose sums are exact. `large`: only integer sums, which wrap, are compared,
+ * because float sums of large elements that cancel may have no correct digit. */
 static void check_sum(struct check_view *view, bool exact, bool large)
 {
     stk_tensor in = check_tensor(view), din = on_device(view), expected, found;

@@ -161,7 +161,7 @@ static void test_messages(void **state)
     }
 }
 
-/* Names that do not exist, in different ways. */
+/* Names that cannot be resolved, for different reasons. */
 static void test_names(void **state)
 {
     static const char *const names[] = {"nothing", "nothing/x", "x/y", "soft", "round", "outside"};

@@ -423,7 +423,7 @@ static void test_checks(void **state)
     assert_status(read_one(MAKE_FILE(TENSOR("0", "\6", "\1", "K\6", "K\1") ".", false, 0), "", NULL, &t),
                   STK_E_CORRUPT);
     assert_says("outside its storage");
-    /* Repeated elements: the shape may be of any size over a few bytes, up to the memory limit. */
+    /* With a stride of 0, a few bytes can back a shape of any size, up to the memory limit. */
     assert_ok(read_one(MAKE_FILE(TENSOR("0", "\6", "\0", "K\100", "K\0") ".", false, 0), "", NULL, &t));
     assert_int_equal(t.shape[0], 64);
     stk_tensor_release(&t);
