@@ -85,7 +85,7 @@ static void quantiles_are_within_one_percent(void **state)
     free(histogram);
 }
 
-/* Single values around every power of two come back within 1 %. */
+/* Single values around every power of two are returned within 1 %. */
 static void every_size_of_value(void **state)
 {
     stki_histogram *histogram = malloc(sizeof *histogram);

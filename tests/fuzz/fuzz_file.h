@@ -31,7 +31,7 @@ static inline void fuzz_file_init(stki_file *file, const uint8_t *data, size_t s
 
 static inline void fuzz_file_fini(stki_file *file)
 {
-    DEMAND(stki_counted(&file->refs) == 1); /* all references taken meanwhile were released */
+    DEMAND(stki_counted(&file->refs) == 1); /* all other references were released */
     free((void *)(uintptr_t)file->map);
 }
 

@@ -140,7 +140,7 @@ static void check_slots(relay *r)
     }
 }
 
-/* Creates and fills a tensor in one stream, copies it to the host in another one, and releases it at once. The next
+/* Creates and fills a tensor in one stream, copies it to the host in another one, and releases it immediately. The next
  * tensor gets the same memory as early as permitted. */
 static stk_status relay_round(relay *r, int slot, int32_t value, stk_error *err)
 {

@@ -31,7 +31,7 @@ static void nothing_is_called_before_somebody_asks(void **state)
     assert_int_equal(fake.calls, 0);
 }
 
-/* Row F12: no driver, an old driver or no GPU gives a status with the reason, at once. */
+/* Row F12: no driver, an old driver or no GPU immediately gives a status with the reason. */
 static void what_is_missing_is_said(void **state)
 {
     static const struct {
@@ -386,7 +386,8 @@ static void no_memory_says_how_much_there_is(void **state)
 
 /* ---- copies and fills ---- */
 
-/* Row W80: every copy is queued in a stream; without one, in the thread's own stream, which is then waited for. */
+/* Row W80: every copy is queued in a stream. If the caller gives none, it is the thread's own stream, and the call
+ * waits for it. */
 static void copies_go_the_way_they_say(void **state)
 {
     static const enum cudaMemcpyKind kinds[2][2] = {{cudaMemcpyHostToHost, cudaMemcpyDeviceToHost},

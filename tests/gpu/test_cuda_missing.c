@@ -1,5 +1,5 @@
 /* Requests a GPU on a machine that may have none (rows F12 and W83): the result is a device or a status that says what
- * is missing, at once and the same each time; and loading the library must not have called CUDA. */
+ * is missing, immediately and the same each time. Loading the library must not have called CUDA. */
 #include "stk_test.h"
 #include <stoker/device.h>
 

@@ -311,7 +311,7 @@ static void what_a_given_stream_uses_is_not_given_to_others(void **state)
         stk_tensor_release(&others[i]);
     stk_tensor_release(&back);
 
-    /* rearranged on the device, through a block that is released at once */
+    /* rearranged on the device, through a block that is released immediately */
     assert_ok(stk_tensor_transpose(&pinned, 0, 1, &turned, &err));
     assert_ok(stk_tensor_empty(STK_F32, 2, turned.shape, device, &dst, &err));
     stkt_host_set_faults(device, stream, &held);
@@ -426,7 +426,7 @@ static void a_copy_to_another_device_is_in_order_with_both(void **state)
         stkt_host_set_faults(device, stream, NULL);
     stkt_host_set_faults(other, elsewhere, &slow);
     assert_ok(stk_tensor_copy(&dst, &src, &err));
-    assert_ok(stk_tensor_fill(&src, stk_real(7), &err)); /* the source may be overwritten at once */
+    assert_ok(stk_tensor_fill(&src, stk_real(7), &err)); /* the source may be overwritten immediately */
     assert_ok(stk_tensor_get(&src, 1, (int64_t[]){8}, &value, &err));
     assert_ok(stk_tensor_get(&dst, 1, (int64_t[]){8}, &value, &err));
     assert_true(value.as.f == 1.5);

@@ -57,7 +57,7 @@ static void a_name_that_means_nothing_is_refused(void **state)
     assert_says("host"); /* lists the devices */
 }
 
-/* Rows F12 and W83 (libffcv/ffcv#148): without a GPU there is a clear status at once. */
+/* Rows F12 and W83 (libffcv/ffcv#148): without a GPU, the call immediately returns a clear status. */
 static void a_gpu_that_is_not_there_is_a_clear_status(void **state)
 {
     stk_device *device = NULL;

@@ -1,6 +1,6 @@
 /* stki-threads */
 /* Tests of events of the host device: waits across streams and devices, events that are recorded again or destroyed
- * while they are waited for, and the time between two events. Streams are blocked where order matters. */
+ * while a stream waits for them, and the time between two events. Streams are blocked where order matters. */
 #include "host_faults.h"
 #include "host_stream.h"
 #include "host_streams.h"

@@ -28,7 +28,7 @@ static stk_status run_twin(stk_device *self, const stki_launch *launch, stk_stre
 
 STKI_KERNEL_ENTRIES(run_twin)
 
-/* A device with the host device's memory and kernels that run at once; or the tested device. */
+/* A device with the host device's memory and kernels that run immediately; or the tested device. */
 static int make_device(void **state)
 {
     const char *name = getenv("STOKER_TEST_DEVICE");

@@ -1,7 +1,7 @@
 /* stki-threads */
 /* A loader on the device named by STOKER_TEST_DEVICE must deliver the same bytes as one without a device, for dtypes
  * and sizes of images that have a kernel, resized images and decoded photographs, converted by the workers and by the
- * device, while the device is busy and batches are released at once. scripts/gpu-bundle copies this test to a GPU
+ * device, while the device is busy and batches are released immediately. scripts/gpu-bundle copies this test to a GPU
  * machine, on which STOKER_TEST_PHOTOS names the folder of photographs. */
 #include "device_hold.h"
 #include "loader_test.h"

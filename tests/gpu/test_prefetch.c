@@ -197,7 +197,7 @@ static void g02_the_consumers_stream_waits_for_the_copy(void **state)
     stk_stream_destroy(stream);
 }
 
-/* Row G03: slots are released at once while the reader is far behind; they are not overwritten before it has read
+/* Row G03: slots are released immediately while the reader is far behind; they are not overwritten before it has read
  * them. */
 static void g03_a_slot_waits_for_the_stream_that_released_it(void **state)
 {
@@ -373,7 +373,7 @@ static void p04_a_failed_copy_is_an_error(void **state)
             }
 }
 
-/* The failure is noticed while a later batch is being queued, which is then not delivered. */
+/* The failure is detected while a later batch is being queued. That batch is then not delivered. */
 static void no_batch_follows_one_that_was_lost(void **state)
 {
     const stki_prefetch_part parts[] = {{.copy_bytes = 257}, {.copy_offset = 512, .copy_bytes = FAKE_SMALL}};

@@ -136,7 +136,7 @@ static void g01_host_memory_outlives_its_copy(void **state)
     stk_stream_destroy(stream);
 }
 
-/* Row G02: the copy comes after a long spin, and the consumer's stream requests the batch at once. */
+/* Row G02: the copy comes after a long spin, and the consumer's stream requests the batch immediately. */
 static void g02_the_consumers_stream_waits_for_the_copy(void **state)
 {
     stk_stream *stream = new_stream();
@@ -157,7 +157,7 @@ static void g02_the_consumers_stream_waits_for_the_copy(void **state)
     stk_stream_destroy(stream);
 }
 
-/* Row G03: slots are released at once, while the stream that reads them is far behind. */
+/* Row G03: slots are released immediately, while the stream that reads them is far behind. */
 static void g03_a_slot_waits_for_the_stream_that_released_it(void **state)
 {
     enum { BATCHES = 24 };
@@ -184,7 +184,8 @@ static void g03_a_slot_waits_for_the_stream_that_released_it(void **state)
     }
 }
 
-/* Row P01, with waits of the host: for any depth, every batch arrives, and the end follows the last one. */
+/* Row P01, with a consumer without a stream, for which the host waits: for any depth, every batch arrives, and the end
+ * follows the last one. */
 static void p01_all_batches_come_for_every_depth(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* stki-threads */
 /* Loaders on the simulated CUDA during failures: no memory, a kernel with an illegal access, a GPU that disappears, and
- * streams that hang. Also: no context is created on other GPUs, and graphs that another thread captures are not broken.
- * The other GPU must always continue to work. */
+ * streams that hang. The tests also check that no context is created on other GPUs, and that graphs that another thread
+ * captures are not broken. The other GPU must always continue to work. */
 #include "clock.h"
 #include "device_hold.h"
 #include "loader_test.h"

@@ -88,7 +88,7 @@ static stk_loader *open_loader(const struct form *form, const char *device, cons
     return loader;
 }
 
-/* Queues a copy of the batch to pinned memory after some other work, and releases the batch at once. */
+/* Queues a copy of the batch to pinned memory after some other work, and releases the batch immediately. */
 static void take_batch(consumer *c, int n)
 {
     stk_batch *batch;

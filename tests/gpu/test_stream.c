@@ -209,7 +209,7 @@ static void a_wait_ends_at_its_timeout_and_can_be_repeated(void **state)
     assert_int_equal(a, 0);
     stkt_host_set_faults(host(0), stream, NULL); /* takes effect on the running delay */
     assert_ok(stk_event_synchronize(event, STK_WAIT_FOREVER, &err));
-    assert_ok(stk_stream_synchronize(stream, 0, &err)); /* finished work is done, whatever the timeout */
+    assert_ok(stk_stream_synchronize(stream, 0, &err)); /* finished work counts as done, whatever the timeout */
     assert_int_equal(a, 'a');
     stk_event_destroy(event);
     stk_stream_destroy(stream);
@@ -329,7 +329,7 @@ static void the_nth_operation_of_a_device_fails_in_whatever_stream(void **state)
     assert_status(stk_stream_synchronize(two, STK_WAIT_FOREVER, &err), STK_E_DEVICE);
     finish(one);
     assert_int_equal(a, 'e');
-    /* also if nothing follows the failed operation */
+    /* even if nothing follows the failed operation */
     assert_status(stk_device_synchronize(host(2), &err), STK_E_DEVICE);
     assert_says("made to fail");
     stkt_host_set_faults(host(2), NULL, NULL);

@@ -124,8 +124,7 @@ static void test_destroyed_handle(void **state)
     }
 }
 
-/* There is no memory for the guard, and the stream does not finish while it is waited for: its memory is never
- * reused. */
+/* There is no memory for the guard, and the stream does not finish during the wait: the memory is never reused. */
 static void test_stuck(void **state)
 {
     stk_stream *stream = new_stream(), *other = new_stream();
@@ -150,8 +149,7 @@ static void test_stuck(void **state)
 }
 
 /* The handle of a wrapped stream is destroyed, no event can be created after its last work, and the work does not
- * finish while it is waited for. The stream may not exist any more, so it is not queried again: its memory is never
- * reused. */
+ * finish during the wait. The stream may not exist any more, so it is not queried again: its memory is never reused. */
 static void test_lost(void **state)
 {
     const int64_t patience = stki_counted(&stki_stream_patience_ns);

@@ -166,7 +166,7 @@ static int64_t equal(int i)
 
 static void check_files(int64_t (*length)(int), bool variable)
 {
-    enum { COUNT = 150 }; /* more than are kept open, and more than one scanner reads */
+    enum { COUNT = 150 }; /* more than are kept open, and enough for several threads to scan them */
     stki_file_list list = list_of(COUNT, length);
     stki_scratch scratch;
     stki_reader *reader;

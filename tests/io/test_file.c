@@ -247,7 +247,7 @@ static void test_descriptors(void **state)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
 }
 
-/* A file that is reopened for each read gives an error if it was replaced meanwhile. */
+/* A file that is reopened for each read gives an error if it was replaced between two reads. */
 static void test_opened_again(void **state)
 {
     (void)state;

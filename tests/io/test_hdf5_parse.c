@@ -1,5 +1,5 @@
 /* Tests of files that libhdf5 wrote and stoker opens without it: the contents must be what was written, and libhdf5
- * must have no file open meanwhile. */
+ * must have no file open at that time. */
 #include "cmocka_all.h"
 #include "container.h"
 #include "format.h"

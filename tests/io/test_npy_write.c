@@ -253,8 +253,8 @@ static void test_p14_failing_calls(void **state)
         }
 }
 
-/* Row P12 (FirebirdSQL/firebird#8048): a disk that fills up meanwhile is an error, not a signal, and the writer cannot
- * be used afterwards. */
+/* Row P12 (FirebirdSQL/firebird#8048): a disk that fills up during a write is an error, not a signal, and the writer
+ * cannot be used afterwards. */
 static void test_p12_full_in_the_middle(void **state)
 {
     const char *path = stkt_path("p12.npy");

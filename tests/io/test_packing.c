@@ -1,5 +1,6 @@
 /* Tests of the plan of packed windows against its definition, which tries every window for every piece. Every element
- * must be in exactly one window. Also known plans, large windows, rejected options and failing allocations. */
+ * must be in exactly one window. Known plans, large windows, rejected options and failing allocations are tested,
+ * too. */
 #include "allocate.h"
 #include "faults.h"
 #include "packing.h"

@@ -98,7 +98,7 @@ static void test_no_memory(void **state)
         if (status == STK_OK)
             status = stki_places_end(&p, &err);
         stki_memory_fail_at(0);
-        if (status == STK_OK) /* also if shrinking at the end failed */
+        if (status == STK_OK) /* even if shrinking at the end failed */
             for (int64_t i = 0; i < 3000; i++)
                 assert_int_equal(stki_places_at(&p, i), i * i);
         else

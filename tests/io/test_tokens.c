@@ -271,7 +271,7 @@ static void test_megatron_members(void **state)
 }
 
 /* Each number of the index just outside its valid range. */
-/* The .bin is checked together with its index, also by readers that outlive the container and all others. */
+/* The .bin is checked together with its index, even by readers that outlive the container and all other readers. */
 static void test_megatron_changed(void **state)
 {
     (void)state;

@@ -573,7 +573,7 @@ static void test_full_disk(void **state)
     }
 }
 
-/* An older file is kept until the new one is complete, and if the new one is abandoned. */
+/* An older file is kept until the new one is complete, or for good if the new one is abandoned. */
 static void test_older_file(void **state)
 {
     char path[300];

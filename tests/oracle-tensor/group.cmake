@@ -57,7 +57,8 @@ foreach(isa ref avx2)
 endforeach()
 
 # Devices: device.txt between the CPU and the host device (or the one in STOKER_TEST_DEVICE), and the other case files
-# with all tensors on that device, also in a stream. Sparse tensors exist only in ordinary memory; seeds.txt has some.
+# with all tensors on that device, both with and without a stream. Sparse tensors exist only in ordinary memory;
+# seeds.txt has some.
 set(oracle_tensor_dense)
 foreach(cases broadcast cast create elementwise fuzz-cast fuzz-elementwise fuzz-inplace fuzz-layout fuzz-matmul fuzz-quant
     fuzz-reduce fuzz-scalar fuzz-unsigned fuzz-views fuzz-xent inplace layout lifetime matmul policy quant reduce tables views
