@@ -255,9 +255,9 @@ PyObject *core_tensor_dlpack(PyObject *object, PyObject *args, PyObject *kwargs)
         return NULL;
     if (self->ended)
         return PyErr_Format(PyExc_ValueError,
-                            "the tensor was valid only during the call of a transform; copy it there");
+                            "the tensor was valid only during the call to the transform; copy it there");
     if (!self->batch && !self->tensor.storage)
-        return PyErr_Format(PyExc_BufferError, "the tensor is valid only during the call of a transform; copy it");
+        return PyErr_Format(PyExc_BufferError, "the tensor is valid only during the call to the transform; copy it");
     if (self->place == CORE_CUDA) {
         if (!core_stream_from(stream, self->loader, &streams[0]))
             return NULL;

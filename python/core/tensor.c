@@ -219,7 +219,7 @@ static int get_buffer(PyObject *object, Py_buffer *view, int flags)
     const bool row_major = stk_tensor_is_contiguous(tensor);
 
     if (self->ended)
-        return refuse(view, "the tensor was valid only during the call of a transform");
+        return refuse(view, "the tensor was valid only during the call to the transform");
     if (self->place == CORE_CUDA)
         return refuse(view, "the tensor is on a GPU: copy it to the CPU first");
     if (!format)

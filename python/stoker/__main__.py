@@ -20,7 +20,7 @@ def main(arguments: list[str] | None = None) -> int:
         return _bench.main(given[1:])
     if given[:1] == ["--help"]:
         print("python -m stoker bench CONFIG.yaml|MODULE:NAME measures a loader or any iterable of batches (bench --help).\n"
-              "All other commands are those of the program stoker:\n")
+              "All other commands are those of the stoker program:\n")
     path = program()
     sys.stdout.flush()
     os.execv(path, ["stoker", *given])

@@ -287,7 +287,8 @@ static stk_status scan_all(struct files *f, stk_error *err)
 
     f->shapes = stki_zalloc_array(f->list.count * (f->base.ndim + 1), sizeof *f->shapes);
     if (!f->shapes)
-        return stki_fail_memory(err, f->list.count * f->base.ndim * (int64_t)sizeof *f->shapes, "shapes of files");
+        return stki_fail_memory(err, f->list.count * f->base.ndim * (int64_t)sizeof *f->shapes,
+                                "the shapes of the arrays");
     stki_mutex_init(&scan.lock);
     status = stki_thread_pool_run("stoker-scan", threads, f->list.count, scan_part, &scan, err);
     stki_mutex_fini(&scan.lock);

@@ -522,7 +522,7 @@ static stk_status use_manifests(settling *s, stk_error *err)
     stk_status status;
 
     if (classes->assigned && !plain)
-        return stki_fail_memory(err, s->reader_count, "the files of a field");
+        return stki_fail_memory(err, s->reader_count * (int64_t)sizeof *plain, "the files of a field");
     status = stki_classes_of_manifests(s->core, field, s->shards, s->readers, s->reader_count, s->first, &found,
                                        &origin, plain, err);
 

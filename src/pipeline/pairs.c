@@ -19,7 +19,7 @@ static const char *const by_words[] = {"auto", "name", "position", NULL};
 
 static const stki_option pair_rows[] = {
     STKI_ENUM(pair_options, by, auto, by_words,
-              "How samples are paired: auto (files of folders and patterns by name, lists and arrays by position), "
+              "How samples are paired: auto (files from folders or patterns by name, lists and arrays by position), "
               "name (lists by name too), or position (names are not compared)"),
     STKI_NODE(pair_options, strip,
               "A string or a list of strings: suffixes, before the extension, that are ignored in comparisons",

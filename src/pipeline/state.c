@@ -254,7 +254,7 @@ static const stki_option rows[] = {
     STKI_INT(text_state, world_size, 1, 1, UINT32_MAX, "", "Number of ranks"),
     STKI_NODE(text_state, digest_kind, "loader.digest"),
     STKI_STRING(text_state, digest, NULL, "Digest of the stream"),
-    STKI_INT(text_state, digest_from, 0, 0, MOST, "", "Step over all epochs that the digest begins with"),
+    STKI_INT(text_state, digest_from, 0, 0, MOST, "", "First step in the digest, counted over all epochs"),
     STKI_INT(text_state, failed, 0, 0, MOST, "", "Failed samples"),
     STKI_INT(text_state, epoch_failed, 0, 0, MOST, "", "Failed samples in this epoch"),
     STKI_INT(text_state, epoch_left_out, 0, 0, MOST, "", "Rows skipped in this epoch"),

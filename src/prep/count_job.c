@@ -245,7 +245,7 @@ static stk_status check_found(const waiting *step, const json_t *report, stk_err
 static stk_status settle(stki_job *job, const waiting *steps, int count, const json_t *reports, stk_error *err)
 {
     char **sets = stki_zalloc_array(count, sizeof *sets);
-    stk_status status = sets ? STK_OK : stki_fail_memory(err, count, "statistics");
+    stk_status status = sets ? STK_OK : stki_fail_memory(err, count * (int64_t)sizeof *sets, "statistics");
 
     for (int i = 0; i < count && status == STK_OK; i++) {
         const json_t *report = json_object_get(reports, steps[i].field);
@@ -446,7 +446,7 @@ stk_status stki_count_alone(stki_job *job, stki_prep_run *run, int64_t *rows, st
                          "a job without output requires dataset: {fields: …}, a single data set");
     fields = stki_zalloc_array(all->count + 1, sizeof *fields);
     if (!fields)
-        status = stki_fail_memory(err, all->count, "statistics");
+        status = stki_fail_memory(err, (all->count + 1) * (int64_t)sizeof *fields, "statistics");
     if (status == STK_OK && (status = list_fields(job, all, fields, &count, err)) == STK_OK)
         status = count_fields(job, run, fields, count, &inputs, &reports, err);
     if (status == STK_OK) {

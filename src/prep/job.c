@@ -370,7 +370,7 @@ stk_status stki_job_settle(stki_job *job, char *const *sets, int count, stk_erro
     stk_status status;
 
     if (!all)
-        return stki_fail_memory(err, count, "a job");
+        return stki_fail_memory(err, (job->set_count + count) * (int64_t)sizeof *all, "a job");
     for (int i = 0; i < job->set_count + count; i++)
         all[i] = i < job->set_count ? job->sets[i] : sets[i - job->set_count];
     status = stki_job_read(job->file, job->text, job->base_dir, all, job->set_count + count, &fresh, err);

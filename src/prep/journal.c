@@ -65,7 +65,7 @@ static stk_status walk(const char *path, FILE *file, stki_journal_take take, voi
         *whole = torn < 0 ? *bytes : torn;
     }
     if (status == STK_OK && !feof(file))
-        status = stki_fail_errno(err, errno, path, "cannot read it");
+        status = stki_fail_errno(err, errno, path, "cannot read");
     free(text);
     return status;
 }
@@ -191,7 +191,7 @@ stk_status stki_journal_append(stki_journal *journal, const json_t *json, stk_er
 stk_status stki_journal_clear(stki_journal *journal, stk_error *err)
 {
     if (ftruncate(journal->fd, 0) != 0)
-        return stki_fail_errno(err, errno, journal->path, "cannot empty it");
+        return stki_fail_errno(err, errno, journal->path, "cannot truncate to 0 bytes");
     journal->end = 0;
     return STK_OK;
 }

@@ -245,7 +245,7 @@ static stk_status remove_if_there(const char *path, stk_error *err)
 {
     return !path                                  ? stki_fail_memory(err, 256, "a path")
            : remove(path) == 0 || errno == ENOENT ? STK_OK
-                                                  : stki_fail_errno(err, errno, path, "cannot remove it");
+                                                  : stki_fail_errno(err, errno, path, "cannot remove");
 }
 
 /* Removes files of the previous data set that are not part of the new one. */

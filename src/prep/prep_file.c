@@ -54,7 +54,7 @@ stk_status stki_prep_read_json(const char *path, json_t **out, stk_error *err)
     stki_free(text);
     return *out ? STK_OK
                 : stki_fail_at(err, STK_E_CORRUPT, (stki_place){path, -1, where.position, where.text, "JSON"},
-                               "cannot read it");
+                               "cannot read");
 }
 
 char *stki_prep_relative(const char *folder, const char *path)
@@ -156,7 +156,7 @@ static stk_status fail_lock(const char *path, int error, stk_error *err)
     if (error == EAGAIN || error == EACCES)
         return stki_fail_at(err, STK_E_BUSY, (stki_place){path, -1, -1, NULL, NULL},
                             "another process is working on this part of the job; wait until it ends");
-    return stki_fail_errno(err, error, path, "cannot lock it (the file system must support locks)");
+    return stki_fail_errno(err, error, path, "cannot lock (the file system must support locks)");
 }
 
 static stk_status take_lock(const char *path, int kind, int *out, stk_error *err)
@@ -215,7 +215,7 @@ static stk_status remove_last(const char *path, const char *last, stk_error *err
     if (!inner)
         return stki_fail_memory(err, 256, path);
     if (unlink(inner) != 0 && errno != ENOENT)
-        status = stki_fail_errno(err, errno, inner, "cannot remove it");
+        status = stki_fail_errno(err, errno, inner, "cannot remove");
     stki_free(inner);
     return status;
 }
@@ -241,7 +241,7 @@ stk_status stki_prep_remove_folder(const char *path, const char *last, stk_error
         else if (lstat(inner, &st) == 0 && S_ISDIR(st.st_mode))
             status = stki_prep_remove_folder(inner, NULL, err);
         else if (unlink(inner) != 0 && errno != ENOENT)
-            status = stki_fail_errno(err, errno, inner, "cannot remove it");
+            status = stki_fail_errno(err, errno, inner, "cannot remove");
         stki_free(inner);
     }
     (void)closedir(folder);

@@ -8,7 +8,10 @@
 #include <inttypes.h>
 #include <math.h>
 
-enum { ALIGNMENT = 64 };
+enum {
+    ALIGNMENT = 64,
+    PARAMETER_BYTES = 5 * 8 + 5 * 4 /* per channel: five 64-bit and five 32-bit numbers */
+};
 
 static const struct qdtype_row {
     const char *name;
@@ -81,7 +84,7 @@ static stk_quant *allocate(int64_t count, struct arrays *out)
     int64_t padded, bytes;
     stk_quant *quant;
 
-    if (!stki_add(count, STKI_QUANT_PAD + ALIGNMENT, &padded) || !stki_mul(padded, 5 * 8 + 5 * 4, &bytes) ||
+    if (!stki_add(count, STKI_QUANT_PAD + ALIGNMENT, &padded) || !stki_mul(padded, PARAMETER_BYTES, &bytes) ||
         !stki_add(bytes, head, &bytes))
         return NULL;
     padded = stki_round_up(count + STKI_QUANT_PAD, ALIGNMENT / 4);
@@ -153,7 +156,7 @@ stk_status stk_quant_create(stk_qdtype qdtype, int axis, int64_t count, const do
     }
     quant = allocate(count, &arrays);
     if (!quant)
-        return stki_fail_memory(err, count, "parameters of a quantized tensor");
+        return stki_fail_memory(err, count * PARAMETER_BYTES, "parameters of a quantized tensor");
     if (count > 0)
         fill(&arrays, count, scales, zero_points);
     stki_count_set(&quant->refs, 1);

@@ -149,7 +149,7 @@ stk_status stki_quant_from_ranges(stk_qdtype qdtype, stk_qscheme scheme, int axi
     stk_status status = STK_OK;
 
     if (!scales || !zero_points)
-        status = stki_fail_memory(err, count, "calibration");
+        status = stki_fail_memory(err, count * (int64_t)(sizeof *scales + sizeof *zero_points), "calibration");
     control = stki_float_enter();
     for (int64_t i = 0; status == STK_OK && i < count; i++)
         stki_quant_parameters(qdtype, scheme, ranges[i], &scales[i], &zero_points[i]);

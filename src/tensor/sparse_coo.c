@@ -183,7 +183,9 @@ stk_status stk_coo_from_dense(const stk_tensor *dense, stk_dtype index_dtype, st
     status = stk_tensor_empty(dense->dtype, 1, &count, NULL, &made.values, err);
     if (status == STK_OK) {
         indices = stki_zalloc_array(count, (int64_t)sizeof *indices * (dense->ndim ? dense->ndim : 1));
-        status = indices ? STK_OK : stki_fail_memory(err, count, "indices");
+        status = indices ? STK_OK
+                         : stki_fail_memory(err, count * (int64_t)sizeof *indices * (dense->ndim ? dense->ndim : 1),
+                                            "indices");
     }
     if (status == STK_OK) {
         scan_all(dense, count, indices, made.values.data);

@@ -137,7 +137,7 @@ static stk_status group_rows(const stk_coo *coo, stk_csr *out, stk_error *err)
         return status;
     starts = stki_zalloc_array(length, sizeof *starts);
     if (!starts)
-        status = stki_fail_memory(err, length, "row starts");
+        status = stki_fail_memory(err, length * (int64_t)sizeof *starts, "row starts");
     for (int64_t k = 0; status == STK_OK && k < entries; k++)
         starts[indices[k] + 1]++;
     for (int64_t row = 0; status == STK_OK && row < rows; row++)

@@ -196,7 +196,7 @@ stk_status pl_parse(const char *text, int length, bool (*is_name)(const void *co
         behind = read_name(at, word);
     }
     if (strstr(at, ").") || strstr(at, "]."))
-        return stki_fail(err, STK_E_CONFIG, "one operation per step: %s: separate the operations with ;", at);
+        return stki_fail(err, STK_E_CONFIG, "found several operations in one step: %s: separate them with ;", at);
     if (*at == '[') {
         memcpy(out->op, "slice", sizeof "slice");
         copy_rest(out, at);

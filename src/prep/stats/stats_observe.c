@@ -316,7 +316,7 @@ static stk_status unknown_field(const stki_node *node, const stki_sink_field *fi
     const char **names = stki_zalloc_array(field_count, sizeof *names), *near;
 
     if (!names)
-        return stki_fail_memory(err, field_count, "names");
+        return stki_fail_memory(err, field_count * (int64_t)sizeof *names, "names");
     for (int i = 0; i < field_count; i++)
         names[i] = fields[i].name;
     near = stki_nearest_word(node->key, names, field_count);
@@ -352,7 +352,7 @@ stk_status stki_observers_create(const stki_node *stats, const stki_sink_field *
         return status;
     list = stki_zalloc_array(field_count + 1, sizeof *list);
     if (!list)
-        return stki_fail_memory(err, field_count, "statistics");
+        return stki_fail_memory(err, (field_count + 1) * (int64_t)sizeof *list, "statistics");
     for (int i = 0; i < field_count && status == STK_OK; i++) {
         if (map && !stki_node_get(map, fields[i].name))
             continue;

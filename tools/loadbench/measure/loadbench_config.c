@@ -141,7 +141,7 @@ static stk_status copy_sets(const char *const *sets, int count, struct lb_config
 {
     out->loader_sets = stki_zalloc_array(count + LB_MORE_SETS, sizeof *out->loader_sets);
     if (!out->loader_sets)
-        return stki_fail_memory(err, count, "the assignments");
+        return stki_fail_memory(err, (count + LB_MORE_SETS) * (int64_t)sizeof *out->loader_sets, "the assignments");
     for (int i = 0; i < count; i++)
         out->loader_sets[out->loader_set_count++] = sets[i];
     out->given_set_count = count;

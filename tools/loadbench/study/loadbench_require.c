@@ -76,7 +76,7 @@ stk_status lb_require_read_all(const char *const *texts, int count, struct lb_re
 
     *out = stki_zalloc_array(count + 1, sizeof **out);
     if (!*out)
-        return stki_fail_memory(err, count, "the requirements");
+        return stki_fail_memory(err, (count + 1) * (int64_t)sizeof **out, "the requirements");
     for (int i = 0; i < count && status == STK_OK; i++)
         status = lb_require_read(texts[i], &(*out)[i], err);
     return status;
