@@ -1,6 +1,6 @@
 /* Fuzz target: arbitrary bytes as a config, followed by assignments, each after a byte 0xff, which no config may
- * contain. A failure must have a status and a one-line message and leak nothing. A success must give a consistent tree
- * that converts to JSON and whose YAML parses to the same tree. */
+ * contain. A failure must return a status and a one-line message and leak nothing. On success, the tree must be
+ * consistent and convert to JSON, and its YAML must parse to the same tree. */
 #include "allocate.h"
 #include "document.h"
 #include "fuzz.h"

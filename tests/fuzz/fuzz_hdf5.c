@@ -2,9 +2,9 @@
  * would have provided: u8 axes (1 to 4), u8 bytes of an item, u8 filtered, u8 unused, u32 address of the object header;
  * then for each of 4 axes u16 size, u16 chunk, u16 largest size (65535: unlimited). The rest is the file.
  *
- * On failure, the status must be one that a damaged file can cause, and the table must be empty. A success must give a
- * list of distinct chunks of the grid in order, at most one for each byte of the file, and looking one up must find it
- * and nothing else. */
+ * On failure, the status must be one that a damaged file can cause, and the table must be empty. On success, the table
+ * must list distinct chunks of the grid in order, at most one for each byte of the file, and a lookup must find these
+ * and no others. */
 #include "allocate.h"
 #include "fuzz.h"
 #include "hdf5_index.h"

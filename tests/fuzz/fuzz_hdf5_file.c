@@ -1,8 +1,8 @@
 /* Fuzz target: arbitrary bytes as an HDF5 file that is opened without libhdf5. Its groups are listed, each link is
  * looked up by name, and its target is described. Checksums are not verified, because no input would get past them.
  *
- * A failure must have a status for damaged files. A link that is found must have the requested name. A data set that is
- * described must have a dtype, and the sizes of its elements, chunks and fill value must fit in 63 bits. */
+ * A failure must return a status for damaged files. A link that is found must have the requested name. A data set that
+ * is described must have a dtype, and the sizes of its elements, chunks and fill value must fit in 63 bits. */
 #include "allocate.h"
 #include "fuzz_file.h"
 #include "hdf5_dataset.h"

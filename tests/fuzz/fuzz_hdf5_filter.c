@@ -2,8 +2,8 @@
  * filters (0 to 4), u8 filter mask, u16 bytes of the chunk, then u8 filter and u8 value for each of 4 filters. The rest
  * is the stored chunk.
  *
- * A failure must be STK_E_CORRUPT. Nothing may be written outside the chunk and the work buffer, and a second run with
- * other initial memory contents must give the same result. */
+ * A failure must return STK_E_CORRUPT. Nothing may be written outside the chunk and the work buffer, and a second run
+ * with other initial memory contents must give the same result. */
 #include "fuzz.h"
 #include "hdf5_filter.h"
 #include <string.h>

@@ -1,6 +1,6 @@
-/* fuzz_image.h: arbitrary bytes as an image, decoded whole and in part, in every mode. A failure must have a status for
- * damaged files and a message that names the file and the record; a part must have the same pixels as the whole image;
- * the size of allocations must be justified by the data. */
+/* fuzz_image.h: arbitrary bytes as an image, decoded whole and in part, in every mode. A failure must return a status
+ * for damaged files and a message that names the file and the record. A part must have the same pixels as in the whole
+ * image. The size of allocations must be justified by the data. */
 #ifndef STKT_FUZZ_IMAGE_H
 #define STKT_FUZZ_IMAGE_H
 

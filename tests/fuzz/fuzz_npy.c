@@ -1,7 +1,7 @@
 /* Fuzz target: arbitrary bytes as the beginning of an .npy file, both as the whole file and as part of a file of 2^62
- * bytes, with and without a dtype given by the user. A failure must have a status for damaged files, a one-line message
- * that names the file, and leave the result untouched. A success must describe elements that lie inside the file
- * without gaps or overlaps, and a header written from it must be equivalent. */
+ * bytes, with and without a dtype given by the user. A failure must return a status for damaged files and a one-line
+ * message that names the file, and leave the result untouched. On success, the elements described must lie inside the
+ * file without gaps or overlaps, and a header written from it must be equivalent. */
 #include "allocate.h"
 #include "fuzz.h"
 #include "npy_header.h"

@@ -1,5 +1,6 @@
-/* Fuzz target: arbitrary bytes as an .npz and as a .pt archive. A failure must have a status for damaged files and name
- * the file. All elements of arrays that are listed as readable must be readable, without accesses outside the data. */
+/* Fuzz target: arbitrary bytes as an .npz and as a .pt archive. A failure must return a status for damaged files and
+ * name the file. All elements of arrays that are listed as readable must be readable, without accesses outside the
+ * data. */
 #include "fuzz_file.h"
 #include "npz.h"
 #include "pt.h"

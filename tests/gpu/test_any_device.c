@@ -112,7 +112,7 @@ static void too_much_memory_is_refused_with_figures(void **state)
     (void)state;
     stki_counters_read(&device->memory, &before);
     if (stk_device_get_kind(device) == STK_DEVICE_HOST)
-        stki_memory_fail_at(1); /* sanitizers end a program that requests so much */
+        stki_memory_fail_at(1); /* sanitizers end a program that requests that much */
     assert_status(device->ops->alloc(device, INT64_C(1) << 46, &block, &err), STK_E_MEMORY);
     stki_memory_fail_at(0);
     assert_says("70368744177664");

@@ -227,7 +227,7 @@ static void g03_a_slot_waits_for_the_stream_that_released_it(void **state)
     }
 }
 
-/* The same with stki_prefetch_guard, which another user of the slot calls without releasing it. */
+/* The same with stki_prefetch_guard, with which another user of the slot registers its stream. */
 static void a_slot_waits_for_the_other_stream_too(void **state)
 {
     stk_stream *stream = new_stream();

@@ -11,7 +11,7 @@ static stk_device *device;
 static stki_prefetch *running; /* the one whose copies are delayed */
 static int64_t delay_ns;
 
-/* Queues a spin in front of the copy of the batch. */
+/* Queues a spin before the copy of the batch. */
 static stk_status slow_next(void *context, int slot, int64_t deadline_ns, stki_prefetch_load *loads, void **held,
                             stk_error *error)
 {

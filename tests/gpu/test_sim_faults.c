@@ -131,7 +131,7 @@ static void an_illegal_access_ends_the_loader(void **state)
     sim_revive(1);
 }
 
-/* At any call: opening, taking, releasing, closing. The run ends within the time for closing. */
+/* The GPU may vanish at any call: opening, taking, releasing, closing. The run ends within the time for closing. */
 static void a_gpu_may_vanish_at_any_moment(void **state)
 {
     (void)state;

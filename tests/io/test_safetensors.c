@@ -92,7 +92,7 @@ static void test_metadata(void **state)
     refused("{\"__metadata__\":[]}", 0, STK_E_CORRUPT, "__metadata__");
 }
 
-/* Row T09: the same verdict with every way of reading if bytes belong to no tensor or to two. */
+/* Row T09: if bytes belong to no tensor or to two, every access method gives the same verdict. */
 static void test_cover(void **state)
 {
     (void)state;
