@@ -112,7 +112,7 @@ static void read_member(struct outcome *o, const stki_container *c, int64_t memb
     read_samples(&samples, c, member, opts, item);
     if (!whole.status && no_axis && samples.status != STK_E_UNSUPPORTED)
         oracle_wrong(&whole, "an array without axes was opened for its samples");
-    if (!whole.status && !no_axis && samples.status) /* a container that has arrays must have samples of them */
+    if (!whole.status && !no_axis && samples.status) /* a container that has arrays must also have samples */
         whole.status = samples.status, whole.err = samples.err;
     *o = whole.status == STK_E_UNSUPPORTED && !no_axis ? samples : whole;
     if (!o->wrong[0] && samples.wrong[0])

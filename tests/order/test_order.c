@@ -1,6 +1,6 @@
 /* stki-threads */
 /* Tests of orders: shuffle tables and their cache, subsets, epochs and seeds, unions over ranks, failing allocations
- * and many threads. The expected tables come from an implementation in Python. */
+ * and many threads. The expected tables come from a Python implementation. */
 #include "allocate.h"
 #include "faults.h"
 #include "order.h"
@@ -55,7 +55,7 @@ static void assert_order(uint64_t seed, int64_t epoch, int64_t n, const uint64_t
     assert_memory_equal(found, expected, (size_t)n * sizeof found[0]);
 }
 
-/* From an implementation in Python. If these values change, STKI_ORDER_VERSION must be increased. */
+/* These values come from a Python implementation. If they change, STKI_ORDER_VERSION must be increased. */
 static void known_tables(void **state)
 {
     static uint64_t thousand[1000];

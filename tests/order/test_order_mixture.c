@@ -290,7 +290,7 @@ static void sequential_follows_each_other(void **state)
     stki_order_destroy(order);
 }
 
-/* Epochs that are longer or shorter than the data set: passes continue across epochs. */
+/* Epochs that are longer or shorter than the data set. A pass over a data set continues across epochs. */
 static void one_data_set_in_epochs_of_a_length(void **state)
 {
     static const int64_t indices[] = {11, 22, 33, 44, 55, 66, 77};

@@ -1,4 +1,4 @@
-/* Tests of `order: weighted`: how often each sample comes, independence of positions and epochs, random access,
+/* Tests of `order: weighted`: the frequency of each sample, independence of positions and epochs, random access,
  * subsets, lengths and rejected weights. */
 #include "allocate.h"
 #include "cmocka_all.h"
@@ -106,7 +106,7 @@ static void no_weight_is_never_drawn(void **state)
     }
 }
 
-/* A position's sample does not depend on earlier calls; another seed or epoch gives another order. */
+/* A position's sample does not depend on earlier calls. Another seed or epoch gives another order. */
 static void positions_are_a_pure_function(void **state)
 {
     static const double weights[] = {1, 2, 3, 4, 5, 6, 7};

@@ -1,5 +1,5 @@
-/* Tests of the keyed bijection: images against an implementation in Python, bijectivity, random access, identical bits
- * from every variant of the round function, and statistics at small sizes (test_order_long.c has larger ones). */
+/* Tests of the keyed bijection: images against a Python implementation, bijectivity, random access, identical bits from
+ * every variant of the round function, and statistics at small sizes (test_order_long.c has larger ones). */
 #include "isa.h"
 #include "order.h"
 #include "order_shuffle.h"

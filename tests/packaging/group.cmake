@@ -16,7 +16,7 @@ add_test(NAME status_rules COMMAND ${packaging_dir}/status_rules.sh)
 add_test(NAME timeout_rules COMMAND ${packaging_dir}/timeout_rules.py ${PROJECT_BINARY_DIR} ${STOKER_TEST_TIMEOUT})
 set(packaging_tests exports headers_alone exports_declared install_examples include_rules row_rules docs_links
     status_rules timeout_rules)
-if(NOT CMAKE_BUILD_TYPE MATCHES "Rel") # optimized objects do not show every reference
+if(NOT CMAKE_BUILD_TYPE MATCHES "Rel") # optimized objects do not contain every reference
   add_test(NAME link_rules COMMAND ${packaging_dir}/link_rules.py ${PROJECT_BINARY_DIR})
   list(APPEND packaging_tests link_rules)
 endif()

@@ -18,7 +18,8 @@ declare -A may=(
 while read -r -a line; do # the folders of the library: the build's own list
     may[src/${line[0]}]="${line[*]/#/src/}"
 done <"$build/folders.txt"
-# loadbench's folders, from the bottom up: each one sees those before it. Only the program itself sees report and make.
+# loadbench's folders, from the bottom up: each one may include those before it. Only the program itself may include
+# report and make.
 rooms="src/base tools/live"
 for room in statistics machine measure result; do
     rooms="tools/loadbench/$room $rooms"

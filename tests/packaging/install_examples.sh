@@ -30,7 +30,7 @@ for config in "$doc"/configs/*.yaml; do
     STOKER_BENCH_DATA=/nowhere "$prefix/bin/loadbench" "$config" --parse-only
 done
 for job in "$doc"/configs/prep/*.yaml; do
-    out=$(sed -n 's/^#.* OUT=\([^ ]*\) .*/\1/p' "$job" | head -1) # the output of its example
+    out=$(sed -n 's/^#.* OUT=\([^ ]*\) .*/\1/p' "$job" | head -1) # the output in the job's example
     IN=/in OUT=${out:-/out.tar} VOCABULARY=/vocabulary "$prefix/bin/stoker" prep "$job" --show-config >"$work/job.txt"
 done
 if command -v scdoc >/dev/null; then

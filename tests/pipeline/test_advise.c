@@ -1,5 +1,5 @@
-/* Test of the advice that readers get about samples that will be read soon: each file gets its own samples, in the
- * order of their use. */
+/* Test of the advice to readers about samples that will be read soon: each file's reader gets only that file's samples,
+ * in the order in which they are used. */
 #include "io_files.h"
 #include "loader_test.h"
 
@@ -84,7 +84,7 @@ static void each_file_its_own(void **state)
     for (int s = 0; s < SHARDS; s++) {
         assert_int_equal(shards[s].count, ROWS);
         assert_memory_equal(shards[s].noted, used[s], ROWS * sizeof used[s][0]);
-        assert_in_range(shards[s].calls, 1, 4); /* two per batch of 150 rows, not one per row */
+        assert_in_range(shards[s].calls, 1, 4); /* two calls per batch of 150 rows, not one per row */
     }
     stk_loader_destroy(loader);
 }

@@ -9,7 +9,7 @@ static void the_keys_are_documented(void **state)
     stkt_check_doc_keys("config.md", "test_config_docs", stki_config_sections);
 }
 
-/* tests/pipeline/test_resume_options.c opens loaders with the same spellings. */
+/* test_resume_options.c opens loaders with the same spellings. */
 static void the_steps_are_documented(void **state)
 {
     char *steps = NULL;

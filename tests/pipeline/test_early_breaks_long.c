@@ -1,5 +1,5 @@
 /* stki-threads, stki-long: ten thousand loops that are left early, in one loader and in ten thousand loaders, must not
- * add threads, descriptors or memory (row W34). */
+ * accumulate threads, descriptors or memory (row W34). */
 #include "allocate.h"
 #include "loader_test.h"
 #include <dirent.h>

@@ -115,7 +115,7 @@ static bool is_bad(const bad_records *bad, int64_t sample)
 
 static const int64_t some[] = {5, 17, 18, 44, 102};
 
-/* The rows of failed samples are removed; all others stay in their batches and in order. */
+/* The rows of failed samples are removed. All other rows stay in their batches and in order. */
 static void skipped_rows(void **state)
 {
     static const char *const fields[] = {"x", "v", NULL};
@@ -162,7 +162,7 @@ static void skipped_rows(void **state)
         }
 }
 
-/* With last_batch: pad, a batch keeps its size: the row is kept, with zeros and mask 0. */
+/* With last_batch: pad, a batch keeps its size: a failed row is kept, with zeros and mask 0. */
 static void masked_rows(void **state)
 {
     bad_records five = {some, 5, STK_E_TRUNCATED, NULL};
@@ -440,7 +440,7 @@ static void budgets_over_a_restart(void **state)
     stk_loader_destroy(other);
 }
 
-/* Row W21: an epoch without any remaining sample is an error, whatever the budget. */
+/* Row W21: an epoch in which no sample remains is an error, whatever the budget. */
 static void everything_fails(void **state)
 {
     static const char *const policies[] = {"skip", "skip, last_batch: pad", "substitute"};
@@ -642,7 +642,7 @@ static void masked_rows_of_mixed_labels(void **state)
     stk_loader_destroy(loader);
 }
 
-/* A full disk ends the list with a note, not the run. */
+/* A full disk ends the list, with a note, but not the run. */
 static void a_list_that_cannot_be_written(void **state)
 {
     bad_records five = {some, 5, STK_E_CORRUPT, "x"};

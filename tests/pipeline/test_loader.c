@@ -65,7 +65,7 @@ static int64_t drain(stk_loader *loader, int64_t *rows, bool in_order)
     return sum;
 }
 
-/* Row P01: nothing in flight is lost at the end, with any prefetch depth. */
+/* Row P01: no batch in flight is lost at the end, whatever the prefetch depth. */
 static void p01_nothing_is_lost_at_the_end(void **state)
 {
     (void)state;
@@ -87,7 +87,7 @@ static void p01_nothing_is_lost_at_the_end(void **state)
         }
 }
 
-/* Row P09: without shuffling, the order is that of the file, with any number of workers. */
+/* Row P09: without shuffling, rows come in the order of the file, with any number of workers. */
 static void p09_order_is_kept_with_workers(void **state)
 {
     (void)state;
@@ -214,7 +214,7 @@ static void f04_indices_over_ranks(void **state)
     }
 }
 
-/* Rows N24 and R08: two epochs have the same bytes in different orders, which a second run repeats. */
+/* Rows N24 and R08: two epochs have the same rows in different orders, and a second run repeats these orders. */
 static void epochs(void **state)
 {
     uint64_t digests[2] = {0, 0};
@@ -426,7 +426,7 @@ static void options_and_config_agree(void **state)
     assert_says("5000");
 }
 
-/* After a few batches the library allocates nothing more. */
+/* After the first few batches, the library allocates no more memory. */
 static void no_allocation_per_batch(void **state)
 {
     (void)state;

@@ -274,8 +274,8 @@ static void nothing_touches_the_devices_memory(void **state)
         }
 }
 
-/* Rows that workers make from two samples, with the partner's label and share; rows with changed colors; and erased
- * boxes. `auto` leaves all of these to the workers. */
+/* Rows that workers make from two samples (with the partner's label and share), rows with changed colors, and erased
+ * boxes. `auto` leaves all of this to the workers. */
 static void mixed_and_made_rows_are_the_same_there(void **state)
 {
     (void)state;
@@ -353,7 +353,7 @@ static void decoded_images_are_the_same_there(void **state)
         }
 }
 
-/* A rank without rows in the last step gets an empty batch, with and without a device. */
+/* A rank that has no rows in the last step gets an empty batch, with and without a device. */
 static void batches_without_rows_come_too(void **state)
 {
     (void)state;
@@ -383,7 +383,8 @@ static void batches_without_rows_come_too(void **state)
     "40, shape: [], dtype: i64, distinct: 40}}}}, "                                                                 \
     "loader: {batch_size: 8, num_workers: %d, device: host, %s}}"
 
-/* Row P04 (read): the batches before the bad one are delivered, then the error each time; never the end. */
+/* Row P04 (read): the batches before the bad one are delivered, and then every call returns the error, never the
+ * end. */
 static void p04_a_failed_read_is_an_error_on_a_device_too(void **state)
 {
     (void)state;
@@ -570,7 +571,7 @@ static void held_batches_outlive_the_loader(void **state)
         }
 }
 
-/* The export of a batch on a device other than the CPU has the type of the device. */
+/* The export of a batch on a device other than the CPU has that device's type. */
 static void exports_name_their_device(void **state)
 {
     stk_loader *loader;
@@ -782,7 +783,7 @@ static void *give_memory(void *context, const char *field, int slot, int64_t byt
     return own_memory[slot];
 }
 
-/* For CUDA graphs: the tensors are in the caller's memory, and the addresses of a slot do not change. */
+/* As CUDA graphs require, the tensors are in the caller's memory, and the addresses of a slot do not change. */
 static void batches_come_in_the_callers_memory(void **state)
 {
     (void)state;
@@ -870,7 +871,7 @@ static void what_a_device_cannot_do_is_refused_by_name(void **state)
     stk_loader_destroy(loader);
 }
 
-/* Row F12: without a GPU, `cuda:0` gives a clear error and does not hang. */
+/* Row F12: without a GPU, opening `cuda:0` fails with a clear error and does not hang. */
 static void f12_a_device_that_is_not_there_is_an_error(void **state)
 {
     stk_device *device;

@@ -12,7 +12,8 @@
     "40, shape: [], dtype: i64, distinct: 40}}}}, "                                                                 \
     "loader: {batch_size: 8, num_workers: %d, num_epochs: %d, prefetch: %d, timeout: %s, close_timeout: %s}}"
 
-/* Row P04 (read): the batches before the bad one are delivered, then the error each time; never the end. */
+/* Row P04 (read): the batches before the bad one are delivered, and then every call returns the error, never the
+ * end. */
 static void p04_a_failed_read_is_an_error(void **state)
 {
     (void)state;
@@ -110,7 +111,7 @@ static void p07_the_first_error_survives_the_epochs_end(void **state)
     stk_loader_destroy(loader);
 }
 
-/* The error of the first row in order is reported, whichever worker failed first. */
+/* The error of the first failed row in order is reported, whichever worker failed first. */
 static void the_first_row_in_order_is_blamed(void **state)
 {
     (void)state;
@@ -174,8 +175,8 @@ static void skipped_rows_close_up(void **state)
         }
 }
 
-/* Row P06: a read that never returns. next times out and names the place; close abandons the worker; the memory of its
- * batch stays allocated until the read returns. */
+/* Row P06: a read that never returns. next times out, and its error names the record and the stage. close abandons the
+ * worker, and the memory of its batch stays allocated until the read returns. */
 static void p06_a_stuck_worker(void **state)
 {
     (void)state;
@@ -203,7 +204,7 @@ static void p06_a_stuck_worker(void **state)
         assert_status(stk_loader_close(loader, &err), STK_E_TIMEOUT);
         assert_says("1 of");
         assert_status(stk_loader_next(loader, &batch, &err), STK_E_CLOSED);
-        assert_status(stk_loader_close(loader, &err), STK_E_TIMEOUT); /* a second call returns the same */
+        assert_status(stk_loader_close(loader, &err), STK_E_TIMEOUT); /* a second call returns the same status */
         stk_loader_destroy(loader);
         stki_faulty_wake(fault.made); /* the thread returns, and frees the rest */
         stkt_wait_for_blocks(before.blocks);
@@ -455,7 +456,7 @@ static void wrong_configs_say_what_and_where(void **state)
     }
 }
 
-/* Errors that can be found without data are found without opening files. */
+/* Errors that can be detected without data are detected before any file is opened. */
 static void a_check_finds_what_needs_no_data(void **state)
 {
     static const char *const wrong[] = {
@@ -505,7 +506,7 @@ static void wrong_arguments_are_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(open_survives_every_allocation_failure), /* before the tests that abandon threads */
+        cmocka_unit_test(open_survives_every_allocation_failure), /* must run before the tests that abandon threads */
         cmocka_unit_test(p04_a_failed_read_is_an_error),
         cmocka_unit_test(p04_a_failed_conversion_is_an_error),
         cmocka_unit_test(p07_the_first_error_survives_the_epochs_end),

@@ -250,7 +250,7 @@ static void broken_chunk(void **state)
     }
 }
 
-/* Samples that are data sets: "v0/f0" … "v0/f4" and "v1/f0" … "v1/f2", each with one number. Windows do not cross from
+/* The samples are data sets: "v0/f0" … "v0/f4" and "v1/f0" … "v1/f2", each with one number. Windows do not cross from
  * v0 to v1. */
 static void windows_stay_in_their_group(void **state)
 {

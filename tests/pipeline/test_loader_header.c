@@ -107,7 +107,7 @@ static void the_header_says_what_the_rows_say(void **state)
     assert_true(check_table("stk_dataset_opts", &stki_datasets_table) > 1);
 }
 
-/* The struct as seen by a program that was built when it ended before `pad`. */
+/* The struct as seen by a program that was compiled when the struct ended before `pad`. */
 typedef struct old_field_opts {
     uint32_t struct_size, path_count;
     const char *name;

@@ -99,8 +99,8 @@ static void parts_of_images(void **state)
         }
 }
 
-/* Rows P04 (decode) and J18: the batches before the bad image are delivered, then the error each time; the other images
- * remain readable. */
+/* Rows P04 (decode) and J18: the batches before the bad image are delivered, and then every call returns the error. The
+ * other images remain readable. */
 static void a_bad_image(void **state)
 {
     (void)state;
@@ -208,7 +208,7 @@ static void errors_name_the_image(void **state)
         assert_says(err.found);
         assert_says(err.expected);
         if (rows[i].status == STK_E_MISMATCH)
-            assert_says("alone/a/00.jpg"); /* the image with which it differs */
+            assert_says("alone/a/00.jpg"); /* the image from which it differs */
         stk_loader_destroy(loader);
     }
 }

@@ -59,7 +59,7 @@ static void p02_a_held_batch_is_not_overwritten(void **state)
         }
 }
 
-/* Row P05: leaving a loop early while everything is full ends at once. */
+/* Row P05: leaving a loop early while all slots are full ends the loader at once. */
 static void p05_leaving_early(void **state)
 {
     (void)state;
@@ -158,8 +158,8 @@ static int64_t position(stk_loader *loader)
     return step;
 }
 
-/* A slot is free when the batch is released and all deleters have run, in any order, on any thread, also after the
- * loader was destroyed. */
+/* A slot becomes free when the batch has been released and all deleters have run, in any order, on any thread, even
+ * after the loader was destroyed. */
 static void dlpack_holds_the_slot(void **state)
 {
     stk_loader *loader;
@@ -201,7 +201,7 @@ static void dlpack_holds_the_slot(void **state)
     assert_int_equal(after.bytes, before.bytes);
 }
 
-/* A batch that is marked as used keeps its slot until every hold is released; the position advances at once, by one
+/* A batch that is marked as used keeps its slot until every hold is released. The position advances at once, by one
  * step. */
 static void retained_and_used(void **state)
 {

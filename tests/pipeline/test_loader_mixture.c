@@ -134,7 +134,7 @@ static void mixture_from_structs(void **state)
     opts.index_count = 3;
     assert_status(stk_loader_open(&opts, &loader, &err), STK_E_CONFIG);
     assert_says("datasets");
-    opts.indices = NULL; /* must not mean all samples */
+    opts.indices = NULL; /* NULL with a count must not mean all samples */
     assert_status(stk_loader_open(&opts, &loader, &err), STK_E_BAD_ARG);
     assert_says("options: indices: found NULL and a count of 3");
     opts.index_count = 0;

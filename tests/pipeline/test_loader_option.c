@@ -108,7 +108,7 @@ static void tables_as_json(void **state)
     stk_text_free(tables);
 }
 
-/* Paths in an included file are relative to its folder, and the text has the same meaning in any folder. */
+/* Paths in an included file are relative to its folder, and the resulting text means the same in any folder. */
 static void a_config_as_one_text(void **state)
 {
     char dir[512], path[600], *out = NULL;

@@ -270,7 +270,7 @@ static void weights_refused(void **state)
     refuse_text(STK_E_MISMATCH, "found 3",
                 "{dataset: {fields: {x: {path: four.npy}}}, loader: {order: weighted, weights: "
                 "[1, 2, 3]}}");
-    /* the number of samples is checked before memory is allocated for them */
+    /* the number of weights is checked before memory is allocated for one per sample */
     refuse_text(STK_E_MISMATCH, "found 1, expected 1000000000000, one per sample",
                 "{dataset: {fields: {x: {synthetic: {count: 1000000000000, shape: [1], dtype: u8}}}}, loader: {order: "
                 "weighted, weights: [1]}}");
@@ -398,7 +398,7 @@ stk_status __wrap_stki_order_eval(const stki_order *order, int64_t epoch, int64_
     return __real_stki_order_eval(order, epoch, first, n, out, error);
 }
 
-/* No sample of such a batch is read; the batches before it are delivered. */
+/* No sample of a batch whose order fails is read. The batches before it are delivered. */
 static void an_order_that_fails_is_the_error_of_its_batch(void **state)
 {
     (void)state;
@@ -423,7 +423,7 @@ static void an_order_that_fails_is_the_error_of_its_batch(void **state)
     fail_at = -1;
 }
 
-/* Every window but the first is sorted ahead, with and without workers. */
+/* Every window except the first is sorted ahead of time, with and without workers. */
 static void no_batch_waits_for_a_sort(void **state)
 {
     (void)state;
@@ -469,7 +469,7 @@ static void wrong_keys(void **state)
     refuse_text(STK_E_CONFIG, "expected the name of a field (x)", FOUR("order: weighted, weights: {field: group}"));
 }
 
-/* The error says that the subset is empty and why, not that the batch is too large. */
+/* The error says that the subset is empty and why, rather than that the batch is too large. */
 static void empty_subsets(void **state)
 {
     (void)state;
@@ -516,7 +516,8 @@ static int64_t next_indices(stk_loader *loader, int batches, int64_t *out)
     return n;
 }
 
-/* Every kind of order continues in the middle of an epoch with another number of workers; another order is rejected. */
+/* Every kind of order can be resumed in the middle of an epoch with a different number of workers. A position of
+ * another order is rejected. */
 static void every_order_goes_on(void **state)
 {
     static const char *const orders[] = {

@@ -124,7 +124,7 @@ static void windows_stay_in_their_shard(void **state)
         }
 }
 
-/* One grid per epoch, with a separate offset in each shard, for any number of workers. */
+/* Each epoch has one grid of windows, with a separate offset in each shard, whatever the number of workers. */
 static void shifted_windows(void **state)
 {
     enum { LENGTH = 9, STRIDE = 8, EPOCHS = 30 };
@@ -164,7 +164,7 @@ static void shifted_windows(void **state)
     }
     for (int i = 0; i < STRIDE; i++)
         assert_true(offset_seen[i]);
-    /* a shard with fewer starts than the stride has one window */
+    /* a shard with fewer window starts than the stride has one window */
     n = first_tokens(open_text(WINDOWS, 30, 500, "shifted", 0, 1, "sequential", ""), 30, firsts, 6000);
     assert_int_equal(n, 3);
 }
@@ -292,7 +292,7 @@ static void documents_are_padded(void **state)
     stk_loader_destroy(loader);
 }
 
-/* A token that never occurs splits nothing: the file is one document, and a note says so. */
+/* If the separating token never occurs, the whole file is one document, and a note says so. */
 static void a_token_that_is_nowhere(void **state)
 {
     static const char *const cuts[] = {"begin: 7", "end: 7", "begin: 999"};

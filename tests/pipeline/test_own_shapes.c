@@ -1,5 +1,5 @@
 /* stki-threads */
-/* Tests of `ragged: true`, images with shapes of their own in loaders. The results of lists of transforms for each
+/* Tests of `ragged: true`: images in loaders that keep their own shapes. The results of lists of transforms for each
  * image are in own_shapes/cases.tsv, made by torchvision and Pillow. */
 #include "allocate.h"
 #include "faults.h"
@@ -256,8 +256,8 @@ static void test_planes(void **state)
 
 /* ---- random steps ---- */
 
-/* Shapes depend on the draw. All bytes are the same for any number of workers, and results of one shape equal ordinary
- * rows. */
+/* Shapes depend on the draw. All bytes are the same for any number of workers, and results that all have the same shape
+ * equal ordinary rows. */
 static void test_random(void **state)
 {
     uint64_t hashes[2] = {0};
@@ -486,7 +486,7 @@ static void copy_folder(const char *name)
     }
 }
 
-/* Image 4 cannot be decoded, and another image has not even a readable header. */
+/* Image 4 cannot be decoded, and another image does not even have a readable header. */
 static void test_failing_rows(void **state)
 {
     static const char *const policies[] = {"on_error: skip", "on_error: skip, last_batch: pad",
@@ -531,7 +531,7 @@ static void test_failing_rows(void **state)
     assert_says("1_64x64.png");
 }
 
-/* A file that is replaced by another image after the loader was opened. */
+/* A file is replaced by another image after the loader was opened. */
 static void test_replaced(void **state)
 {
     stkt_bytes file;

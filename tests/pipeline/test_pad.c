@@ -1,7 +1,7 @@
 /* stki-threads */
-/* Tests of rows of varying length that are padded to the longest of their batch or to a number: values, mask and
- * lengths against the samples, for several dtypes, inner axes, numbers of workers, a smaller last batch, failed rows
- * and rejected options. */
+/* Tests of rows of varying length that are padded to the longest row of their batch or to a given length. Values, mask
+ * and lengths are compared with the samples, for several dtypes, inner axes and numbers of workers, a smaller last
+ * batch, failed rows, and rejected options. */
 #include "faulty.h"
 #include "loader_test.h"
 

@@ -334,7 +334,7 @@ static void several_folders(void **state)
     refused(paths("[f1, f2]"), paths("g"), "", "a.jpg", "no other file of that name");
 }
 
-/* Each data set has its own option for its fields. */
+/* Each data set has its own `pair` option. */
 static void data_sets(void **state)
 {
     stk_loader *loader = NULL;
@@ -406,7 +406,7 @@ static int write_files(void **state)
     return 0;
 }
 
-/* Options without an effect add a note. */
+/* Options that have no effect add a note. */
 static void options_without_effect(void **state)
 {
     stk_loader *loader;

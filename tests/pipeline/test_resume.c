@@ -139,7 +139,8 @@ static void r05_prefetched_batches_do_not_count(void **state)
     stk_loader_destroy(other);
 }
 
-/* Row R02 (KempnerInstitute/KempnerForge#57): repeatedly in one epoch; saving after a restore gives the same bytes. */
+/* Row R02 (KempnerInstitute/KempnerForge#57): saves and restores repeatedly in one epoch. Saving right after a restore
+ * gives the same bytes. */
 static void r02_resumes_do_not_drift(void **state)
 {
     stk_loader *loader = open_with(2, 4, "");
@@ -163,7 +164,7 @@ static void r02_resumes_do_not_drift(void **state)
     stk_loader_destroy(loader);
 }
 
-/* Row R13 (mosaicml/streaming#593): in the middle of a run, backwards and forwards. */
+/* Row R13 (mosaicml/streaming#593): restores in the middle of a run, backwards and forwards. */
 static void r13_the_last_restore_holds(void **state)
 {
     static const int workers[] = {0, 1, 4};
@@ -736,7 +737,7 @@ static void the_digest_of_the_stream(void **state)
     assert_string_not_equal(infos[0].text, infos[1].text);
 }
 
-/* The digest continues after a restore in another loader; those of the ranks add up. */
+/* The digest continues after a restore in another loader, and the digests of the ranks add up. */
 static void the_digest_goes_on(void **state)
 {
     stk_loader *loader, *other;
@@ -856,7 +857,7 @@ static void on_a_device(void **state)
 
 /* ---- other states ---- */
 
-/* Another position clears an error of the data; going back gives it again. */
+/* Restoring another position clears a data error. Going back makes it occur again. */
 static void out_of_an_error(void **state)
 {
     (void)state;
@@ -901,7 +902,7 @@ static void cancel_on_signal(int number)
     stk_loader_cancel(cancelled_by_handler);
 }
 
-/* A signal handler can end the wait for a batch that never comes; the position can still be saved. */
+/* A signal handler can end the wait for a batch that never comes. The position can still be saved afterwards. */
 static void cancelled(void **state)
 {
     static const char *const devices[] = {"", ", device: host"};
@@ -977,8 +978,8 @@ static void a_large_data_set(void **state)
     stk_loader_destroy(loader);
 }
 
-/* One loader runs through many epochs that are left early at different steps: the numbers of threads, slots and bytes
- * stay the same. */
+/* One loader runs through many epochs, each of which is left early at a different step. The numbers of threads, slots
+ * and bytes stay the same. */
 static void early_breaks(void **state)
 {
     stk_loader *loader;

@@ -247,7 +247,7 @@ static void descriptors_that_do_not(void **state)
         }
 }
 
-/* A worker that waits returns when the loader is closed. */
+/* A waiting worker returns when the loader is closed. */
 static void closing_ends_the_wait(void **state)
 {
     stk_loader *loader = opened(sources[0], 1, "infinite");
@@ -266,7 +266,7 @@ static void closing_ends_the_wait(void **state)
     stk_loader_destroy(loader);
 }
 
-/* The system has no descriptors left, or no memory for one. */
+/* The system has no file descriptors left, or no memory for one. */
 static void scarce_in_the_system(void **state)
 {
     static const int errors[] = {EMFILE, ENFILE, ENOMEM};

@@ -311,7 +311,7 @@ static void test_refused(void **state)
     assert_status(run(FOLDER "/key.jsonl", "key: content, max_bytes: 1", "", &err), STK_E_LIMIT);
 }
 
-/* A file that is truncated or written to while it is open. */
+/* A file is truncated or written to while it is open. */
 static void test_changes(void **state)
 {
     static char bytes[64 << 10];
@@ -366,7 +366,7 @@ static void test_no_memory(void **state)
             }
 }
 
-/* Shards of text, and a pattern for files that are one sample each. */
+/* Shards of text, and a pattern that matches files which are one sample each. */
 static void test_shards(void **state)
 {
     stk_loader *loader;
@@ -402,7 +402,7 @@ static void test_shards(void **state)
     stk_loader_destroy(loader);
 }
 
-/* Another unit changes what a sample is, so it is another data set. */
+/* A different unit changes what a sample is, so it makes a different data set. */
 static void test_position(void **state)
 {
     char text[1024];

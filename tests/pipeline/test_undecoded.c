@@ -163,7 +163,7 @@ static void test_beton(void **state)
     check_all(stkt_path("a.beton"), ", max_bytes: 20KiB", false);
 }
 
-/* The contents of a file do not matter: another kind of image, text, nothing. */
+/* The contents of a file do not matter: it may be another image format, text, or empty. */
 static void test_any_content(void **state)
 {
     static const struct {
@@ -256,7 +256,7 @@ static stk_status open_changing(stk_loader **out)
                      stkt_path("changes"));
 }
 
-/* A file that grows or disappears between opening and reading is an error that names it. */
+/* A file that grows or disappears between opening and reading causes an error that names it. */
 static void test_a_file_that_changes(void **state)
 {
     char path[256];

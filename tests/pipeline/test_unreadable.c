@@ -196,7 +196,7 @@ static void substituted(void **state)
     }
 }
 
-/* Opening succeeds and adds a note; the error comes in the place of the batch. */
+/* Opening succeeds and adds a note. The error comes in place of the batch. */
 static void failed(void **state)
 {
     (void)state;
@@ -222,7 +222,7 @@ static void failed(void **state)
         }
 }
 
-/* One failure more than the budget ends the run. */
+/* One failure more than the budget allows ends the run. */
 static void budget(void **state)
 {
     (void)state;

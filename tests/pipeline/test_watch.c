@@ -204,7 +204,7 @@ static void several_files(void **state)
     }
 }
 
-/* One tile with more files than are recorded individually. */
+/* One tile that reads more files than are recorded individually. */
 static void more_files_than_fit(void **state)
 {
     assert_int_equal(guard_on(state), 0);
@@ -431,7 +431,7 @@ static void two_workers_check_a_file(void **state)
     }
 }
 
-/* With skipped rows, the loader continues to the end with the data that is left. */
+/* With on_error: skip, the loader continues to the end with the remaining data. */
 static void the_other_files_go_on(void **state)
 {
     assert_int_equal(guard_on(state), 0);
@@ -511,7 +511,8 @@ static void without_a_guard(void **state)
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS);
 }
 
-/* The contents of a changed file are not delivered: the descriptor of a replaced file still refers to the old one. */
+/* When a file is replaced, its new contents are not delivered, because the open descriptor still refers to the old
+ * file. */
 static void the_same_with_pread(void **state)
 {
     access_word = "pread";
@@ -522,7 +523,7 @@ static void the_same_with_pread(void **state)
     access_word = "auto";
 }
 
-/* Without the guard nothing is checked: a file that grows is read as it is. */
+/* Without the guard, nothing is checked, and a file that grows is read as it is. */
 static void unwatched_with_pread(void **state)
 {
     stk_loader *loader;

@@ -1,5 +1,5 @@
-/* Tests of the random numbers of transforms: known values that are equal on all machines, distributions, and which
- * parts of the key change the numbers. */
+/* Tests of the random numbers of transforms: known values, which are equal on all machines, distributions, and the
+ * parts of the key on which the numbers depend. */
 #include "draw.h"
 #include "stk_test.h"
 

@@ -1,7 +1,7 @@
 /* stki-threads */
 /* Tests of transforms that move pixels. A loader with any list of them must give the bytes that this file computes
  * pixel by pixel, one step after another, in any layout and dtype. Random steps must have torchvision's distributions,
- * share draws where the config says so, and give the same bits with any number of workers. */
+ * share draws where the config requires it, and give the same bits with any number of workers. */
 #include "image_reader.h"
 #include "io_files.h"
 #include "loader_test.h"

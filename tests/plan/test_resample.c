@@ -142,7 +142,7 @@ static void expect_fixed(int64_t index, uint8_t *pixels, const void *context)
     resize_by_hand(context, image, 53, pixels);
 }
 
-/* From row 5 and column 3 on. */
+/* The image starts at row 5 and column 3. */
 static void expect_cropped(int64_t index, uint8_t *pixels, const void *context)
 {
     uint8_t image[37 * 53 * 3];
@@ -394,8 +394,8 @@ static void test_crop_of_many_sizes(void **unused)
     }
 }
 
-/* For readers that decode images at half size: the pixels of the small image that overlap the part (top, left, height,
- * width), and the job in their coordinates. */
+/* For readers that decode images at half size: the pixels of the half-size image that overlap the part (top, left,
+ * height, width), and the job in the coordinates of those pixels. */
 typedef struct halved {
     int64_t top, left, height, width; /* height 0: the whole image */
     stki_resize_job job;
@@ -485,7 +485,7 @@ static void test_workers_give_the_same(void **unused)
         }
 }
 
-/* Images of the same size need neither crop nor resize. */
+/* Images that all have the same size need neither crop nor resize. */
 static void test_images_that_are_alike(void **unused)
 {
     const stkt_images alike = {.min_side = 40, .max_side = 40, .odd_one = -1},

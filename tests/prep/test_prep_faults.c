@@ -575,7 +575,7 @@ static void test_budget(void **unused)
     }
 }
 
-/* Cancelled in its own progress callback; the next run continues. */
+/* A job is cancelled in its own progress callback. The next run continues. */
 static void test_cancel(void **unused)
 {
     struct meddler m = {.cancels = true};
@@ -684,7 +684,7 @@ static stk_status count_seen(void *context, json_t *line, stk_error *err)
     return STK_OK;
 }
 
-/* A long journal is read line by line; an incomplete line is ignored. */
+/* A long journal is read line by line. An incomplete line is ignored. */
 static void test_journal_lines(void **unused)
 {
     char path[300];

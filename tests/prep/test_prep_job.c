@@ -134,7 +134,7 @@ static void test_pieces(void **state)
     }
 }
 
-/* Shards by rows contain the rows of the whole in order; the last one is shorter. */
+/* Shards with a given number of rows contain the rows of the whole output in order. The last shard is shorter. */
 static void test_shards(void **state)
 {
     int64_t at = 128, n, whole_bytes;
@@ -157,7 +157,7 @@ static void test_shards(void **state)
     free(whole);
 }
 
-/* Shards by bytes are not larger than requested, and do not depend on the number of workers. */
+/* Shards with a given number of bytes are never larger than requested, and do not depend on the number of workers. */
 static void test_shard_bytes(void **state)
 {
     int64_t rows = 0, n;

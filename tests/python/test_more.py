@@ -101,7 +101,7 @@ class Transforms(Case):
                 self.assertIn(word, str(self.fails(ValueError, "bad_value", loader.next)).lower())
 
     def test_ctrl_c_in_a_function_loses_nothing(self):
-        """Without workers, the function runs in the main thread, which signals interrupt."""
+        """Without workers, the function runs in the main thread, which signals can interrupt."""
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
         self.addCleanup(signal.signal, signal.SIGINT, before)
 

@@ -1,5 +1,5 @@
-/* ranks_read.c: one rank, as a launcher starts it: reads a synthetic data set and records what it saw, so that ranks.sh
- * can compare that with what all ranks together should see.
+/* ranks_read.c: one rank, started by a launcher. It reads a synthetic data set and records what it saw, so that
+ * ranks.sh can compare that with what all ranks together should see.
  *
  *     ranks_read FOLDER STEPS [KEY=VALUE...]
  *

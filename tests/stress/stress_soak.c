@@ -1,5 +1,5 @@
 /* stress_soak.c: opens loaders of every kind of file, and at random reads, holds and exports batches, saves and
- * restores states, seeks, makes samples fail, and breaks off early, for a number of turns or of seconds. Every batch is
+ * restores states, seeks, makes samples fail, and stops early, for a number of turns or seconds. Every batch is
  * compared with the batch that a second loader, which has no workers and no faults, reads at the same step.
  *
  *     stress_soak [--turns N | --seconds N] [--seed N]

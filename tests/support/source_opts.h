@@ -44,7 +44,7 @@ static inline stk_status stkt_source_try(const char *text, const stki_reader_opt
     return STK_OK;
 }
 
-/* The same for a text that must be valid. */
+/* The same for a text that must be valid; fails the test otherwise. */
 static inline const stki_reader_opts *stkt_source(const char *text)
 {
     const stki_reader_opts *opts = NULL;

@@ -296,7 +296,7 @@ static void conversions(void **state)
 
 /* ---- failing allocations ---- */
 
-/* Calls everything that allocates; nothing may remain if it fails. */
+/* Calls everything that allocates. If a call fails, no memory may remain allocated. */
 static stk_status allocate_a_lot(stk_error *err)
 {
     stk_device *device = stki_device_test();

@@ -1,5 +1,5 @@
-/* Tests of creating tensors beyond the oracle's cases: random numbers against known moments and quantiles, wrapped
- * memory and its callback, literals, limits of scalars, element strides and layouts. */
+/* Tests of creating tensors, in addition to the oracle's cases: random numbers against known moments and quantiles,
+ * wrapped memory and its callback, literals, limits of scalars, element strides and layouts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

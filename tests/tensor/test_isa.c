@@ -1,4 +1,4 @@
-/* Tests of the choice of kernels by STOKER_ISA, in child processes because each process chooses once. */
+/* Tests of the selection of kernels by STOKER_ISA, in child processes because each process selects them only once. */
 #include "convert.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-/* Returns the child's exit status: 0 if STOKER_ISA=`value` chose `isa` and the note contains `words` (NULL: there is no
- * note). */
+/* Returns the child's exit status, which is 0 if STOKER_ISA=`value` selects `isa` and the note contains `words` (NULL:
+ * there must be no note). */
 static int decide(const char *value, enum stki_isa isa, const char *words)
 {
     pid_t child = fork();

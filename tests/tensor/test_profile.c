@@ -1,6 +1,6 @@
 /* stki-threads */
-/* Tests of memory accounting, profile and recording: numbers that can be counted by hand, texts of reports, holders of
- * storages, and many threads. */
+/* Tests of memory accounting, profile and recording: numbers that can be checked by hand, the text of reports, holders
+ * of storages, and many threads. */
 #include "allocate.h"
 #include "device_table.h"
 #include "faults.h"
@@ -103,7 +103,7 @@ static void inner(void)
     stk_tensor_release(&tensor);
 }
 
-/* The same name at another place shares one row. */
+/* The same name at another place in the code shares the row. */
 static void inner_elsewhere(void)
 {
     STKI_PROFILE("test inner");

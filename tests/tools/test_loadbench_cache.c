@@ -99,7 +99,7 @@ static void let_go_and_read(void **state)
     lb_files_fini(&files);
 }
 
-/* Half of a file, with an explicit range. */
+/* Half of a file, selected by an explicit range. */
 static void half_of_it(void **state)
 {
     char path[600];
@@ -175,7 +175,7 @@ static void in_folders(void **state)
     lb_files_fini(&files);
 }
 
-/* No file, and a file that was removed meanwhile. */
+/* No files, a path that does not exist, and more bytes than memory. */
 static void nothing_there(void **state)
 {
     struct lb_files files = {0};
