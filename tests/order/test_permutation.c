@@ -240,7 +240,7 @@ static void several_go_side_by_side(void **state)
         for (int d = 0; d < STKI_PERMUTATIONS_MOST; d++) {
             stki_permutation_init(&one, 11, (uint64_t)d, sizes[s][d]);
             assert_true(stki_permutations_add(&set, &one));
-            assert_false(stki_permutations_add(&set, &other)); /* it has another number of rounds */
+            assert_false(stki_permutations_add(&set, &other)); /* it has a different number of rounds */
         }
         assert_false(stki_permutations_add(&set, &one)); /* full */
         for (int v = 0; v < variants; v++)

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Every public header compiles by itself and included twice, as C11 and as C++17, with -pedantic; and C++ code that
-# sets options compiles.
+# Checks that every public header compiles by itself and when included twice, as C11 and as C++17, with -pedantic,
+# and that C++ code that sets options compiles.
 #
 #     headers_alone.sh CC CXX INCLUDE_DIR...      77 (skipped) without a C++ compiler
 set -u

@@ -533,7 +533,7 @@ static void test_resume(void **state)
     stk_batch_release(batch);
     assert_ok(stk_loader_save(loader, bytes, sizeof bytes, &size, &err));
     stk_loader_destroy(loader);
-    loader = open_loader(config, "sorted"); /* the same table given in another way */
+    loader = open_loader(config, "sorted"); /* the same table, given differently */
     assert_ok(stk_loader_restore(loader, bytes, size, &err));
     stk_loader_destroy(loader);
     loader = open_loader(config, "[n02, n01]");

@@ -195,8 +195,8 @@ static void replication(void **state)
     assert_says("expected a multiple of 16 ranks");
 }
 
-/* The source of the rank is reported. Ranks that replicate each other get the same batches, and the groups together
- * deliver the data set. */
+/* The loader reports the source of the rank. Ranks that replicate each other get the same batches, and the groups
+ * together deliver the data set. */
 static void a_loader_reports_its_ranks(void **state)
 {
     int seen[10] = {0};

@@ -508,7 +508,7 @@ static void timeouts_name_what_is_held_or_slow(void **state)
     stk_loader_destroy(loader);
 }
 
-/* Row P06: a reader hangs in a worker, or in the copying thread if there are no workers. Closing returns nevertheless,
+/* Row P06: a reader hangs in a worker, or in the copying thread if there are no workers. Closing must return anyway,
  * and its error says which thread is stuck in which file. The thread's memory is freed when it returns. */
 static void p06_closing_does_not_wait_for_a_stuck_reader(void **state)
 {

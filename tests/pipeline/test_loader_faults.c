@@ -232,7 +232,7 @@ static void a_slow_sample_delays_its_own_batch(void **state)
         assert_int_equal(sscanf(err.message, "no batch within %lf s", &seconds), 1);
         assert_true(seconds > 0.05 * slice - 0.001);
     }
-    do { /* meanwhile batches 2, 3 and 4 are made */
+    do { /* batches 2, 3 and 4 are made in the meantime */
         stki_sleep_ns(1000000);
         assert_ok(stk_loader_get_stats(loader, &stats, &err));
     } while (stats.slots_ready < 3);

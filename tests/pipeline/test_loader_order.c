@@ -632,7 +632,7 @@ static void allocations(void **state)
                   "shifted}}}}}, loader: {num_workers: 0, shuffle: true}}");
 }
 
-/* With `key: path`, an image stays in its part if others are added before it and its number changes. */
+/* With `key: path`, a file stays in its part even if other files are added before it and its number changes. */
 static void split_by_path(void **state)
 {
     char name[64];

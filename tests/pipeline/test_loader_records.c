@@ -1,6 +1,6 @@
 /* stki-threads */
-/* Record files in loaders: batches must have the written values, in any order and with any number of workers, for
- * .beton fields of every kind, tar archives and Megatron's documents. */
+/* Record files in loaders: batches must contain the written values, in any order and with any number of workers, for
+ * .beton fields of every kind, tar archives, and Megatron's documents. */
 #include "io_files.h"
 #include "stk_test.h"
 #include "tar_build.h"

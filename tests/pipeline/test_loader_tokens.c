@@ -441,7 +441,8 @@ static int64_t collect(const stk_batch *batch, int64_t *out)
     return n;
 }
 
-/* Pairs of files written by Megatron's own code give the same tokens packed and one by one. */
+/* File pairs written by Megatron's own code give the same tokens whether documents are packed or delivered one by
+ * one. */
 static void megatron_is_packed(void **state)
 {
     static const char *const files[] = {"mega_u16", "mega_i32", "mega_modes"};

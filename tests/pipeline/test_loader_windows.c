@@ -459,7 +459,7 @@ static void data_sets_are_not_crossed(void **state)
 }
 
 /* 1000 values have 951 windows of 50 with stride 1. The last 190 are the validation part, and the training part ends
- * where its windows do not overlap it. */
+ * before its windows would overlap it. */
 static void a_split_by_place_keeps_parts_apart(void **state)
 {
 #define SERIES                                                                                                         \

@@ -1,5 +1,5 @@
-/* Tests of reading the manifest of a preparation job, which loaders and `stoker verify` do: its contents, rejected
- * manifests, and a loader that compares its files with it. */
+/* Tests of reading the manifest of a preparation job, as loaders and `stoker verify` do: its contents, rejected
+ * manifests, and a loader that compares its files with the manifest. */
 #include "allocate.h"
 #include "faults.h"
 #include "leak_check.h"

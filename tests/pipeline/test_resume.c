@@ -1,6 +1,6 @@
 /* stki-threads */
 /* Tests of saved and restored positions: after a restore, each batch must have the bytes of an uninterrupted run,
- * whatever the number of workers, slots and ranks and the moment of saving. */
+ * whatever the number of workers, slots and ranks, and whenever the position was saved. */
 #include "allocate.h"
 #include "calm.h"
 #include "clock.h"
@@ -301,9 +301,9 @@ static saved run_ranks(int world, int workers, const char *last, const saved *fr
     return state;
 }
 
-/* Rows R07 (AI-Hypercomputer/maxtext#1760, Lightning-AI/litData#878), D01, D04, D06 and D10: four ranks stop, and
- * another number continues, in the first and in the second epoch. Over all ranks and stops every sample comes once per
- * epoch, not counting padding, which is marked. */
+/* Rows R07 (AI-Hypercomputer/maxtext#1760, Lightning-AI/litData#878), D01, D04, D06 and D10: four ranks stop, and a
+ * different number of ranks continues, in the first and in the second epoch. Over all ranks and stops every sample
+ * comes once per epoch, not counting padding, which is marked. */
 static void r07_another_world_size(void **state)
 {
     static const struct {

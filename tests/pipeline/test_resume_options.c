@@ -377,7 +377,7 @@ static const char *path_of_state(size_t number)
     return path;
 }
 
-/* A map that differs from no map even when it is empty must have its own line. */
+/* If an empty map differs from no map, the option must have its own line in some fixture. */
 static void check_map(const stki_option_table *table, const stki_option *row, int *wrong)
 {
     const stki_print nothing = {0};

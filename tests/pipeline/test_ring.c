@@ -251,7 +251,7 @@ static void slots_that_clear_later(void **state)
     looks_needed = 0;
 }
 
-/* Several leases at once, released in another order; the ring continues with the remaining slots. */
+/* Several leases at once, released in a different order. The ring continues with the remaining slots. */
 /* Takes the next step, which this worker opens. */
 static toy_slot *taken_by(toy *t, int worker)
 {

@@ -207,7 +207,7 @@ static void damage_is_noticed(void **state)
     for (int cut = 0; cut < bytes; cut++)
         assert_status(stki_state_read(blob, cut, NULL, &read, &err), STK_E_CORRUPT);
     text = stk_state_json(blob, bytes, &err);
-    for (int64_t i = 0; text[i]; i++) { /* one more or one fewer digit is another number, which the checksum detects */
+    for (int64_t i = 0; text[i]; i++) { /* one digit more or fewer gives another number, which the checksum detects */
         const char kept = text[i];
 
         if (kept < '0' || kept > '9')

@@ -96,7 +96,7 @@ static void test_cases(void **state)
     assert_true(count > 60);
 }
 
-/* A field reads the column of its name; columns are members. */
+/* A field reads the column that has its name. Columns are the members of the container. */
 static void test_members(void **state)
 {
     stki_container *container;

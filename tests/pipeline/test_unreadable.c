@@ -54,7 +54,7 @@ static int write_files(void **state)
     fclose(fixed);
     fclose(varying);
     assert_int_equal(remove(stkt_path("fx199.npy")), 0);
-    assert_int_equal(symlink("nothing", stkt_path("fx199.npy")), 0); /* patterns match dangling links, too */
+    assert_int_equal(symlink("nothing", stkt_path("fx199.npy")), 0); /* patterns match dangling links as well */
     return 0;
 }
 

@@ -29,7 +29,7 @@ static void known_values(void **state)
     assert_true(stki_draw_beta(&draw, 2.5, 1) == 0x1.5e6ad37ae5c1cp-1);
 }
 
-/* Another seed, epoch, position or name gives other numbers; the same key gives the same numbers. */
+/* A different seed, epoch, position or name gives different numbers. The same key gives the same numbers. */
 static void keys(void **state)
 {
     const char *const names[] = {"a", "b", "image/0", "image/1"};

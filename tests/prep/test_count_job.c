@@ -417,7 +417,7 @@ static void test_cut_file(void **state)
     assert_false(stkt_is_there(stkt_path("cut.stats.json")));
 }
 
-/* A damaged file of a unit is computed again. */
+/* If the file of a unit is damaged, the unit is computed again. */
 static void test_damaged_unit(void **state)
 {
     const char *text = stkt_text("%sprep: {num_workers: 2}\noutput: {path: %s}\n",
@@ -504,7 +504,7 @@ static void test_refusals(void **state)
             "in a separate job");
 }
 
-/* In a loader's config these values are rejected. */
+/* These values are rejected in the config of a loader. */
 static void test_loader_refuses(void **state)
 {
     const char *const wrong[][2] = {{"{quantize: {calibrate: mse}}", "NAME.stats.json"},

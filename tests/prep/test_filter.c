@@ -1,5 +1,5 @@
 /* Tests of the filters of jobs: by labels (numbers, class names, strings), by the sizes of images, files and rows;
- * their counters; samples that cannot be read, which are kept; rejected rules, and failing allocations. */
+ * their counters; samples that cannot be read, which are kept; rejected rules; and failing allocations. */
 #include "allocate.h"
 #include "faults.h"
 #include "filter.h"

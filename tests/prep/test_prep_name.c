@@ -1,6 +1,6 @@
-/* Two jobs in child processes have outputs with the same NAME: extensions and work folders differ, but the manifest and
- * the other files next to the output are the same. One job must be rejected while the other runs, and neither may
- * remove the other's files. The processes are synchronized in progress callbacks, with pipes. */
+/* Two jobs in child processes have outputs with the same NAME: extensions and work folders differ, but both jobs would
+ * write the same manifest and other files next to the output. One job must be rejected while the other runs, and
+ * neither may remove the other's files. The processes are synchronized in progress callbacks, with pipes. */
 #include "prep_test.h"
 #include <signal.h>
 #include <sys/wait.h>

@@ -97,7 +97,7 @@ static const fixture fixtures[] = {
 };
 enum { FIXTURES = sizeof fixtures / sizeof fixtures[0] };
 
-/* Options whose values give the same files, and why they are compared nevertheless. */
+/* Options whose values give the same files, and why they are compared anyway. */
 static const struct {
     const char *option, *because;
 } explained[] = {
@@ -386,7 +386,7 @@ static void make_pictures(const char *name, bool down, bool damaged)
     }
 }
 
-/* A vocabulary of all bytes and two pairs that some ways of splitting a text keep apart. */
+/* A vocabulary of all bytes and of two pairs, which some patterns split. */
 static void make_vocabulary(void)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

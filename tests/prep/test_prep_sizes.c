@@ -1,5 +1,5 @@
 /* Tests of predicted sizes of the output: in dry runs, in progress reports, in the boundaries of shards and pieces, and
- * compared with the space on the disk. The expected sizes are those of the final files. */
+ * compared with the free disk space. The expected sizes are those of the final files. */
 #include "faults.h"
 #include "file_compare.h"
 #include "jpeg_make.h"

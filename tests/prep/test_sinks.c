@@ -456,7 +456,7 @@ static void test_interrupted_anywhere(void **state)
 
 enum part { ROWS, VALUES, OFFSETS, SHAPES };
 
-/* The expected contents of an array, computed in a simple way. *rows is the number of rows of the array. */
+/* The expected contents of an array, computed by simple code. *rows is the number of rows of the array. */
 static char *expected_part(const struct setting *s, int field, enum part part, int64_t *rows, int64_t *bytes)
 {
     const stki_sink_field *f = &s->rows.fields[field];
@@ -792,8 +792,8 @@ static void test_tar_keys(void **state)
 
 /* ---- failures ---- */
 
-/* Runs from the beginning or from `mark` to the end, with marks on the way. Returns the first error. *reached: the last
- * mark. */
+/* Runs from the mark *reached (NULL: from the beginning) to the end, setting and syncing marks in between. Returns the
+ * first error, and in *reached the last mark that was synced. */
 static stk_status run_through(const struct setting *s, json_t **reached)
 {
     stki_sink *sink = NULL;

@@ -136,7 +136,7 @@ static inline bool check_same(stk_dtype dtype, const uint8_t *a, const uint8_t *
 
 enum { CHECK_GUARD = 64 };
 
-/* A view of random geometry over memory of its own. */
+/* A view of random geometry that owns its memory. */
 struct check_view {
     stk_dtype dtype;
     int ndim;

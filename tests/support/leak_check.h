@@ -1,4 +1,4 @@
-/* leak_check.h: a group setup and teardown that report tensors which a test program did not release, and where they
+/* leak_check.h: a group setup and teardown that report tensors which a test program did not release and where these
  * were created: cmocka_run_group_tests(tests, stkt_leak_setup, stkt_leak_teardown). Debug builds only. */
 #ifndef STKT_LEAK_CHECK_H
 #define STKT_LEAK_CHECK_H

@@ -1,4 +1,4 @@
-/* npy_open.h: opens an .npy file of any name as a reader or as one tensor. `opts` may be NULL. */
+/* npy_open.h: opens an .npy file, whatever its name, as a reader or as one tensor. `opts` may be NULL. */
 #ifndef STKT_NPY_OPEN_H
 #define STKT_NPY_OPEN_H
 

@@ -118,7 +118,7 @@ static inline int stkt_random_shape(uint64_t *random, int64_t *shape)
     return ndim;
 }
 
-/* Whether two elements have equal bits or are both NaN. */
+/* Returns whether two elements have equal bits or are both NaN. */
 static inline bool stkt_same(stk_dtype dtype, const void *a, const void *b)
 {
     if (!memcmp(a, b, (size_t)stk_dtype_size(dtype)))

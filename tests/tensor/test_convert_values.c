@@ -103,7 +103,7 @@ static void test_q02_what_no_integer_holds(void **unused)
     assert_int_equal(to_level(NAN, STK_I8, &narrow), 3);
     assert_int_equal(to_level(50.0f, STK_I8, &narrow), 9);
     assert_int_equal(to_level(-50.0f, STK_I8, &narrow), -7);
-    assert_int_equal(to_level(NAN, STK_I8, &(struct levels){20, -7, 9}), 9); /* the zero point is clamped, too */
+    assert_int_equal(to_level(NAN, STK_I8, &(struct levels){20, -7, 9}), 9); /* the zero point is also clamped */
 }
 
 /* ROCm/aiter#4637: values wrapped, and one path truncated. */

@@ -141,7 +141,7 @@ static void other_byte_order(void **state)
     stk_tensor_release(&native);
 }
 
-/* Row N28: a read-only tensor can be read in every way but not written. */
+/* Row N28: a read-only tensor can be read by all functions but not written. */
 static void read_only(void **state)
 {
     static const float values[] = {1, 2, 3, 4};

@@ -149,7 +149,7 @@ static void test_read_only(void **unused)
     a.flags |= STK_TENSOR_READONLY;
     assert_status(stk_tensor_add_scalar_into(&a, stk_int(1), &a, &err), STK_E_BAD_ARG);
     assert_says("read-only");
-    assert_ok(stk_tensor_slice(&a, 0, 0, 2, 1, &view, &err)); /* a view is read-only too */
+    assert_ok(stk_tensor_slice(&a, 0, 0, 2, 1, &view, &err)); /* a view is also read-only */
     assert_status(stk_tensor_mul_into(&view, &view, &view, &err), STK_E_BAD_ARG);
     assert_status(stk_tensor_clamp_into(&a, NULL, &(stk_scalar){STK_SCALAR_INT, {.i = 1}}, &a, &err), STK_E_BAD_ARG);
     assert_status(stk_tensor_sum_into(&a, 0, (const int[1]){0}, false, &a, &err), STK_E_BAD_ARG);

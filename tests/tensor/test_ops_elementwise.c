@@ -173,7 +173,7 @@ static void operand_element(const stk_tensor *tensor, const stk_tensor *out, int
     stkt_cast(common, dst, tensor->dtype, (char *)tensor->data + offset);
 }
 
-/* All elements must be right, and after restoring the old elements the whole memory must be unchanged. */
+/* All elements must be correct, and once the old elements are restored, the whole memory must be unchanged. */
 static void check_output(const stki_elementwise *op, const struct operand *out, const stk_tensor *before,
                          const stk_tensor *a, const stk_tensor *b)
 {

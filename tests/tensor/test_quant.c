@@ -283,8 +283,8 @@ static void test_into_any_view(void **unused)
     }
 }
 
-/* Both sides are reversed along the channel axis; the loop runs in the other direction and must reverse the channels,
- * too. */
+/* Both sides are reversed along the channel axis. The loop runs in the other direction and must also reverse the
+ * channels. */
 static void test_both_turned_round(void **unused)
 {
     stk_tensor floats_there, integers_there, source, integers, back;

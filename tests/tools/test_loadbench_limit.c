@@ -1,5 +1,6 @@
 /* stki-threads */
-/* Tests of the measurement of the machine's limit: its copies must be right, and it must measure what it states. */
+/* Tests of the measurement of the machine's limit: its copies must be correct, and it must measure what it claims to
+ * measure. */
 #include "allocate.h"
 #include "faults.h"
 #include "loadbench_copy.h"

@@ -15,7 +15,7 @@ static void assert_ms(const struct lb_model model, double expected)
     assert_true(found > expected * 0.9999 && found < expected * 1.0001);
 }
 
-/* With many slots, the slowest part decides. */
+/* With many slots, the slowest part determines the time. */
 static void the_slowest_decides(void **state)
 {
     (void)state;

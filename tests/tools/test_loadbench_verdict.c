@@ -43,7 +43,7 @@ static void a_parked_worker_does_not_wait(void **state)
     assert_int_equal(judge(&shares)->bottleneck, LB_BOTTLENECK_CONVERT);
 }
 
-/* One of the stages is slow, as in facebookresearch/spdl#353, and must be named. */
+/* One stage is slow, as in facebookresearch/spdl#353, and must be named. */
 static void slow_stage_is_named(void **state)
 {
     static const char *const names[] = {"order", "storage", "decode", "inflate", "call", "convert"};
@@ -158,7 +158,7 @@ static void too_few_slots_are_named(void **state)
     (void)state;
     assert_int_equal(judge(&shares)->bottleneck, LB_BOTTLENECK_RING);
     assert_non_null(strstr(judge(&shares)->text, "1 slot is too few"));
-    shares.storage = 0.9; /* they alternate here, too, but more slots would gain only a tenth */
+    shares.storage = 0.9; /* they also alternate here, but more slots would gain only a tenth */
     shares.wait_slot = 0.1;
     shares.wait_next = 0.9;
     assert_int_equal(judge(&shares)->bottleneck, LB_BOTTLENECK_STORAGE);
@@ -199,7 +199,7 @@ static void idle_workers_are_named(void **state)
     assert_non_null(strstr(judge(&shares)->text, "work only 7 %"));
 }
 
-/* Claiming and waking are work, too: the workers are busy with it, and the text names the stage. */
+/* Claiming slots and waking threads is also work. The workers are busy with it, and it can be the bottleneck. */
 static void handing_over_is_one_of_the_stages(void **state)
 {
     struct lb_shares shares = {LONG, .workers = 1, .inflate = 0.6, .hand_over = 0.39, .wait_next = 0.99};
@@ -214,7 +214,7 @@ static void handing_over_is_one_of_the_stages(void **state)
     assert_int_equal(judge(&shares)->bottleneck, LB_BOTTLENECK_RING);
 }
 
-/* The closer the second stage is, the lower is the confidence. */
+/* The closer the second slowest stage is, the lower the confidence. */
 static void confidence_falls_as_the_second_comes_near(void **state)
 {
     struct lb_shares shares = {LONG, .workers = 2, .storage = 0.55, .convert = 0.35, .wait_next = 0.9};
