@@ -256,7 +256,7 @@ static void subset_over_ranks(void **state)
     stki_order_destroy(order);
 }
 
-/* How often the ranks together see each sample in an epoch; samples of padding are not counted. */
+/* How often the ranks together see each sample in an epoch, not counting padding. */
 static void check_union(const stki_order *order, int n, int64_t batch, int64_t world_size, enum stki_last_batch policy)
 {
     int seen[64] = {0}, once = 0;

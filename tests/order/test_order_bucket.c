@@ -42,7 +42,7 @@ static stki_order *make(const stki_order_opts *opts)
     return order;
 }
 
-/* The definition, with insertion sort. */
+/* The expected order by the definition, computed with insertion sort. */
 static void expect(const stki_order_opts *opts, int64_t epoch, int64_t n, int64_t *samples)
 {
     stki_order_opts beneath_opts = *opts;

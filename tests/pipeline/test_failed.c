@@ -604,7 +604,8 @@ static void the_list(void **state)
     stkt_remove_dir(dir);
 }
 
-/* Labels are delivered with those of their partners. A masked row must not contain values of the previous batch. */
+/* Labels are delivered together with the labels of the partner rows. A masked row must not contain values of the
+ * previous batch. */
 static void masked_rows_of_mixed_labels(void **state)
 {
     bad_records five = {some, 5, STK_E_CORRUPT, "x"};

@@ -38,7 +38,7 @@ static const int64_t *values_of(const stk_batch *batch, const char *name, stk_te
     return out->data;
 }
 
-/* Runs to the end. Returns the sum of field x, and the number of rows; checks the order if `in_order`. */
+/* Reads to the end. Returns the sum of field x, and the number of rows in *rows. Checks the order if `in_order`. */
 static int64_t drain(stk_loader *loader, int64_t *rows, bool in_order)
 {
     stk_batch *batch;
@@ -297,7 +297,7 @@ static void any_number_of_workers(void **state)
     assert_int_not_equal(first[0], first[1]);
 }
 
-/* The values, computed here. */
+/* Normalized images, compared with values computed here. */
 static void normalized_images(void **state)
 {
     static const double mean[] = {0.485, 0.456, 0.406}, std[] = {0.229, 0.224, 0.225};

@@ -97,7 +97,7 @@ static void advice_is_reading(void **state)
     advice_ns = 0;
 }
 
-/* Slow steps of conversions, and slow checks of files, by --wrap. */
+/* Delays that --wrap adds to late steps of the conversion and to checks of files. */
 static int64_t step_ns, check_ns;
 static int views_before_slow; /* number of calls to stki_resample_view before the one that computes for 60 ms */
 
@@ -158,7 +158,7 @@ static stk_loader_stats stats_inline(const char *fields, int64_t *wall_ns)
     return stats;
 }
 
-/* 40 rows with 2 ms each, after the samples were converted. */
+/* 40 rows, each with a late step of 2 ms after its sample was converted. */
 static void late_steps_are_converting(void **state)
 {
     static const char *const fields[] = {

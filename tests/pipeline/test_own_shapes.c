@@ -571,7 +571,7 @@ static void test_room_for_turned(void **state)
     assert_status(run(field, "num_epochs: 30", &err), STK_END);
 }
 
-/* A reader that returns another shape each time. */
+/* A reader that returns a different shape on every read. */
 static stk_status growing_shape(const stki_reader *reader, int64_t index, int64_t *shape, stk_error *err)
 {
     static _Atomic int asked;

@@ -203,7 +203,7 @@ static uint64_t hash_all(const stk_loader *loader, const stk_batch *batch)
     return h;
 }
 
-/* The next batch's hash. Returns false if there is none, with the reason in `status`. */
+/* Computes the hash of the next batch. Returns false if there is no batch, with the reason in `status`. */
 static bool next_hash(stk_loader *loader, uint64_t *hash, stk_status *status)
 {
     stk_batch *batch;
@@ -771,7 +771,7 @@ static void make_deep(void)
     free(file.data);
 }
 
-/* Files of which only the names are used; 0.png sorts after 0.k.png, 0.jpg before 0.k.jpg. */
+/* Empty files, of which only the names matter. 0.png sorts after 0.k.png, but 0.jpg before 0.k.jpg. */
 static void make_names(const char *name, const char *ending)
 {
     char path[700];
@@ -810,8 +810,8 @@ static void make_sums(void)
     stki_reader_destroy(reader);
 }
 
-/* Archives with one array "x.npy". In the third, which is deflated, its header is long; the CRC of the fourth is
- * wrong. */
+/* Archives with one array "x.npy". In the third archive, which is deflated, the array has a long header. In the fourth,
+ * the CRC is wrong. */
 static void make_archives(void)
 {
     for (int i = 0; i < 8; i++) {
@@ -942,7 +942,7 @@ static uint64_t hash_of_prints(const char *environment)
     return strtoull(line, NULL, 16);
 }
 
-/* A hash of the positions of all fixtures on this machine. */
+/* Prints a hash of the saved positions of all fixtures on this machine. */
 static int print_hash(const char *made)
 {
     uint64_t hash = 1;

@@ -58,7 +58,7 @@ static void put(uint8_t *to, uint64_t value, int bytes)
         to[i] = (uint8_t)(value >> 8 * i);
 }
 
-/* Bytes 16 to 79 of the sample. */
+/* Writes bytes 16 to 79 of the blob of `sample`. */
 static void put_numbers(uint8_t *blob)
 {
     put(blob + 16, 3, 8);
@@ -72,7 +72,7 @@ static void put_numbers(uint8_t *blob)
     put(blob + 64, 0x201, 4);
 }
 
-/* The rank's own part. */
+/* Writes the rank's own part of the blob. */
 static void put_own(uint8_t *own)
 {
     put(own, 7, 8), put(own + 8, 8, 8);

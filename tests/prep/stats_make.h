@@ -43,7 +43,7 @@ static inline void stkt_put_float(char *at, stk_dtype dtype, double x)
         memcpy(at, &half, 2);
 }
 
-/* n elements; the caller frees them. */
+/* Returns n elements; the caller frees them. */
 static inline char *stkt_stats_values(stk_dtype dtype, int64_t n, double offset, double scale, int strange)
 {
     const int64_t size = stk_dtype_size(dtype);

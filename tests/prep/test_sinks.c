@@ -19,7 +19,7 @@ static stk_error err;
 
 /* ---- data sets and options ---- */
 
-/* Options in the form in which their tables store them, each with 8 bytes or an enum. */
+/* Options as the option tables store them: each is an 8-byte number or an enum. */
 struct two_numbers {
     int64_t a, b;
 };

@@ -65,7 +65,7 @@ void stkt_host_set_faults(stk_device *device, stk_stream *stream, const stkt_hos
     stki_unlock(&lock);
 }
 
-/* The lock is held. */
+/* Called with the lock held. */
 static const stkt_host_faults *faults_of(const stk_device *device, int64_t number)
 {
     const stkt_host_faults *own = number > 0 ? of_stream(number) : NULL;

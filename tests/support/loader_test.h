@@ -93,7 +93,7 @@ static inline void stkt_wait_for_blocks(int64_t blocks)
     }
 }
 
-/* FNV-1a, to compare whole runs. */
+/* FNV-1a, used to compare whole runs. */
 static inline uint64_t stkt_hash(uint64_t h, const void *data, int64_t bytes)
 {
     const uint8_t *p = data;

@@ -56,7 +56,7 @@ static json_t *measured(void)
     return tree;
 }
 
-/* The result in the page, in the JSON of its script element. */
+/* The result that the page contains as JSON in a script element. */
 static json_t *carried_by(const char *page)
 {
     static const char begin[] = "<script type=\"application/json\" id=\"carried\">", end[] = "</script>";

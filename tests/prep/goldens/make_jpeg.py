@@ -21,7 +21,7 @@ CASES = [
 
 
 def pixels(width, height, channels):
-    """As stkt_jpeg_pixel in tests/support/jpeg_make.h."""
+    """Same as stkt_jpeg_pixel in tests/support/jpeg_make.h."""
     y, x, c = np.meshgrid(np.arange(height), np.arange(width), np.arange(channels), indexing="ij")
     noise = ((y * 7919 + x * 104729 + c * 1299709) * 2654435761) & 0xFFFFFFFF
     values = np.where((x // 5 + y // 3 + c) & 1, 170, 60) + (noise >> 27) + (x * (c + 1) + y * (3 - c)) % 50

@@ -247,7 +247,7 @@ static struct CUstream_st *make_stream(int gpu, bool blocking, bool implicit)
     return made;
 }
 
-/* The lock is held. */
+/* Called with the lock held. */
 static struct CUstream_st *stream_of(const char *name, cudaStream_t handle, int gpu)
 {
     struct CUstream_st *s = streams;
