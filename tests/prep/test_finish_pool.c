@@ -1,7 +1,7 @@
 /* stki-threads */
 /* Tests of the pool that runs finishers and observers: values are the same and in order with any number of threads;
- * failed rows are left out, with their errors, and are not observed; nothing is allocated after the first batches;
- * allocations fail. */
+ * failed rows are left out, with their errors, and are not observed; nothing is allocated after the first batches. Also
+ * tests failing allocations. */
 #include "allocate.h"
 #include "clock.h"
 #include "error.h"

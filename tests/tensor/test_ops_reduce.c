@@ -336,7 +336,7 @@ static int64_t best_of_group(stk_dtype dtype, bool largest)
     return best;
 }
 
-/* Whether two elements are equal as numbers, because either of two zeros may be the smallest. */
+/* Compares two elements as numbers, because either of two zeros may be the smallest. */
 static bool equal(stk_dtype dtype, const char *a, const char *b)
 {
     return !wins(dtype, a, b, true) && !wins(dtype, b, a, true);

@@ -305,8 +305,8 @@ static void unpacking_again_counts(void **state)
     assert_true(count == 1 && bounds[0].applies);
 }
 
-/* One second on four processors, of which other processes used up to three: the process could use what was left, its
- * fair share, or what it did use, whichever applies. */
+/* One second on four processors, of which other processes used up to three. The process could have had the processors
+ * that were left, its fair share, or those that it did use. */
 static void processors_that_were_there(void **state)
 {
     struct lb_run run = {.elapsed_ns = 1000000000, .samples = 100, .batches = 100};
