@@ -869,14 +869,13 @@ static int parked(const toy *t)
 }
 
 /* A consumer that helps parks workers. They must run again if the consumer only polls from then on. */
-static void polling_keeps_no_worker_parked(void **state)
+static void poll_with(int workers)
 {
     const int64_t deadline = stki_deadline_ns(60 * STKI_SECOND);
     toy *t = malloc(sizeof *t);
     toy_slot *slot;
 
-    (void)state;
-    start(t, 8, 4, 1, INT64_MAX);
+    start(t, 8, workers, 1, INT64_MAX);
     while (parked(t) == 0 && stki_now_ns() < deadline) {
         assert_int_equal(take(t, &slot, 60 * STKI_SECOND), STK_OK);
         stki_ring_release(t->ring, &slot->ring);
@@ -891,6 +890,13 @@ static void polling_keeps_no_worker_parked(void **state)
     every_tile_ns = 0;
     stop(t);
     free(t);
+}
+
+static void polling_keeps_no_worker_parked(void **state)
+{
+    (void)state;
+    poll_with(2); /* one of them parks */
+    poll_with(4);
 }
 
 /* While the consumer helps with very short steps, a worker takes several slots at once, so more slots are being filled
