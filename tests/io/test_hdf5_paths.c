@@ -464,7 +464,8 @@ static void test_sparse_rows(void **state)
     stki_scratch_fini(&scratch);
     stki_reader_destroy(reader);
     assert_status(stki_container_reader(container, 1, NULL, &reader, &err), STK_E_LIMIT);
-    assert_non_null(strstr(err.message, "/b: one sample is too large to be decoded into memory: found 1099511627776 bytes"));
+    assert_non_null(
+        strstr(err.message, "/b: one sample is too large to be decoded into memory: found 1099511627776 bytes"));
     stki_container_release(container);
 }
 

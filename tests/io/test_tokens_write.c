@@ -154,7 +154,8 @@ static void test_refused(void **state)
     assert_ok(stk_tokens_create(stkt_path("r"), STK_TOKENS_MEGATRON, STK_U32, &w, &err));
     assert_ok(stk_tokens_append(w, high, 2, &err));
     assert_status(stk_tokens_append(w, high, 3, &err), STK_E_LIMIT);
-    assert_says("record 1: the token is too large: Megatron has no u32, only i32: found 2147483648, expected at most 2147483647");
+    assert_says("record 1: the token is too large: Megatron has no u32, only i32: found 2147483648, expected at most "
+                "2147483647");
     assert_status(stk_tokens_commit(w, &err), STK_E_LIMIT);
     assert_int_equal(stkt_files_beginning("r"), 0);
 
