@@ -377,7 +377,7 @@ STK_API stk_status stk_loader_save(const stk_loader *loader, void *state, int64_
  * state is damaged. STK_E_RANGE: the position is beyond the end of the run. On failure the position does not change.
  * Call it from the thread that calls next. */
 STK_API stk_status stk_loader_restore(stk_loader *loader, const void *state, int64_t bytes, stk_error *err);
-/* The same two functions with a JSON file, which is replaced atomically. */
+/* Like the two functions above, but with a JSON file. Saving replaces the file atomically. */
 STK_API stk_status stk_loader_save_file(const stk_loader *loader, const char *path, stk_error *err);
 STK_API stk_status stk_loader_restore_file(stk_loader *loader, const char *path, stk_error *err);
 /* Returns a state as JSON; free it with stk_text_free. NULL: not a state, or out of memory. */

@@ -232,7 +232,7 @@ STK_API stk_status stk_tensor_empty_as(stk_dtype dtype, int ndim, const int64_t 
 STK_API stk_status stk_tensor_contiguous(const stk_tensor *tensor, stk_tensor *out, stk_error *err);
 /* Always a row-major copy in new memory. */
 STK_API stk_status stk_tensor_clone(const stk_tensor *tensor, stk_tensor *out, stk_error *err);
-/* The same two functions for any layout. STK_E_BAD_ARG: stk_tensor_contiguous_as does not accept KEEP. */
+/* Like the two functions above, but for any layout. STK_E_BAD_ARG: stk_tensor_contiguous_as does not accept KEEP. */
 STK_API stk_status stk_tensor_contiguous_as(const stk_tensor *tensor, stk_layout layout, stk_tensor *out,
                                             stk_error *err);
 STK_API stk_status stk_tensor_clone_as(const stk_tensor *tensor, stk_layout layout, stk_tensor *out, stk_error *err);

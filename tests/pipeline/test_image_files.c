@@ -183,9 +183,9 @@ static void unreadable(void **state)
     assert_status(stk_loader_next(loader, &batch, &err), STK_E_TRUNCATED);
     assert_int_equal(err.record, 0);
     stk_loader_destroy(loader);
-    write_image("alike/00.png", &large, 0); /* differs in size from the others; changed after the loader was opened */
+    write_image("alike/00.png", &large, 0);
     loader = open_images(quoted("alike/0[1-9].png"), "", "num_workers: 0");
-    write_image("alike/02.png", &large, 0);
+    write_image("alike/02.png", &large, 0); /* now larger than when the loader was opened */
     assert_status(stk_loader_next(loader, &batch, &err), STK_E_MISMATCH);
     assert_int_equal(err.record, 1);
     assert_string_equal(err.found, "70 x 90");
