@@ -184,7 +184,7 @@ typedef struct stk_loader_opts {
     /* What happens to an incomplete last step of an epoch. PARTIAL: it is divided among the ranks like the others;
      * DROP: it is omitted; PAD: it is completed with the epoch's first samples, with mask 0. */
     stk_last_batch last_batch;
-    int64_t num_epochs;       /* 0: one; STK_EPOCHS_ENDLESS */
+    int64_t num_epochs;       /* 0: 1; STK_EPOCHS_ENDLESS */
     stk_pin pin_memory;       /* whether the slots are in pinned memory; AUTO: if `device` is a GPU */
     int64_t memory_budget;    /* limit in bytes for all slots and the indexes of text files, tables and HDF5 chunks; 0:
                                  half of the free memory */
