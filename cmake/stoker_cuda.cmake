@@ -50,7 +50,7 @@ function(stoker_cuda_find)
     string(REPLACE "." "" found "${found}")
     string(REGEX MATCHALL "[0-9]+" found "${found}")
     foreach(one ${found})
-      if(one IN_LIST known)
+      if(one IN_LIST known AND one GREATER_EQUAL 70) # the kernels use __nanosleep, which older GPUs do not have
         list(APPEND architectures ${one})
       endif()
     endforeach()
