@@ -8,6 +8,7 @@
 #include "loadbench_effective.h"
 #include "loadbench_step.h"
 #include "loadbench_stop.h"
+#include "loadbench_table.h"
 #include "thread.h"
 #include <jansson.h>
 #include <stdatomic.h>
@@ -162,6 +163,25 @@ static void sum_up(const struct accelerator *all, const struct feed *feed, struc
         out->workers = stats.workers;
 }
 
+/* Fails if an accelerator began no step during the run time. */
+static stk_status check_measured(const struct accelerator *all, const struct feed *feed, stk_error *err)
+{
+    int without = 0;
+
+    for (int i = 0; i < feed->count; i++) {
+        if (all[i].begin_ns == 0 && all[i].status == STK_END)
+            return stki_fail(err, STK_E_EMPTY,
+                             "the data ended before all %d accelerators had finished their first step and the ramp; "
+                             "remove loader.num_epochs",
+                             feed->count);
+        without += all[i].begin_ns == 0;
+    }
+    return without == 0 ? STK_OK
+                        : stki_fail(err, STK_E_EMPTY,
+                                    "%d of %d accelerators began no step within bench.run_time (%s ms); increase it",
+                                    without, feed->count, LB_NUMBER((double)feed->bench->run_time / 1e6));
+}
+
 /* Returns the first failure. STK_END: interrupted before every accelerator had completed a measured step. */
 static stk_status check(const struct accelerator *all, const struct feed *feed, stk_error *err)
 {
@@ -173,13 +193,7 @@ static stk_status check(const struct accelerator *all, const struct feed *feed, 
     for (int i = 0; i < feed->count; i++)
         if (lb_stop_asked && (all[i].begin_ns == 0 || all[i].steps == 0))
             return STK_END;
-    for (int i = 0; i < feed->count; i++)
-        if (all[i].begin_ns == 0)
-            return stki_fail(
-                err, STK_E_EMPTY,
-                "the data ended before all %d accelerators had finished their first step; remove loader.num_epochs",
-                feed->count);
-    return STK_OK;
+    return check_measured(all, feed, err);
 }
 
 stk_status lb_feed_run(void *context, int accelerators, struct lb_feed *out, stk_error *err)
