@@ -99,14 +99,14 @@ static void mean_row(const stki_prep_run *run, bool least, stki_sink_value *row)
 
 static int64_t shard_files(const stki_prep_run *run, const stki_sink_size *like, int64_t rows);
 
-/* Rejects a shard_bytes that has room for one row but not also for the fixed part of a file, because each row would
- * become a separate shard. */
+/* Rejects a shard_bytes that is smaller than a file without rows, or that has room for one row but not also for the
+ * fixed part of a file, because each row would become a separate shard. */
 static stk_status check_shard_bytes(const stki_prep_run *run, stk_error *err)
 {
     const int64_t bytes = run->job->output.shard_bytes, least = shard_files(run, &run->least, 1),
-                  row = shard_files(run, &run->least, MANY) / MANY;
+                  row = shard_files(run, &run->least, MANY) / MANY, empty = shard_files(run, &run->least, 0);
 
-    if (bytes == 0 || bytes >= least || bytes < row) /* a single row may exceed it */
+    if (bytes == 0 || bytes >= least || (bytes >= empty && bytes < row)) /* a single row may exceed it */
         return STK_OK;
     return stki_fail_at(
         err, STK_E_CONFIG,
