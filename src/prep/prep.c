@@ -213,15 +213,77 @@ static stk_status check_name(const stk_prep *prep, stk_error *err)
     return status;
 }
 
+/* Finds the first file of the manifest that does not exist with its recorded size. *out: its name in the manifest; NULL
+ * if there is none. */
+static stk_status find_missing(const stk_prep *prep, const json_t *manifest, const char **out, stk_error *err)
+{
+    const json_t *parts = json_object_get(manifest, "parts");
+    char *folder = stki_prep_folder_of(prep->job.path);
+    stk_status status = folder ? STK_OK : stki_fail_memory(err, 256, "a path");
+
+    *out = NULL;
+    for (size_t i = 0; i < json_array_size(parts) && status == STK_OK && !*out; i++) {
+        const json_t *part = json_array_get(parts, i);
+        const char *found = json_string_value(json_object_get(part, "path")), *name = found ? found : "";
+        char *path = stki_format("%s/%s", folder, name);
+
+        if (!path)
+            status = stki_fail_memory(err, 256, "a path");
+        else if (stki_prep_file_size(path) != json_integer_value(json_object_get(part, "bytes")))
+            *out = name;
+        stki_free(path);
+    }
+    stki_free(folder);
+    return status;
+}
+
+/* Returns whether all files of the manifest exist with their recorded sizes. */
+static bool outputs_stand(const stk_prep *prep)
+{
+    json_t *manifest = NULL;
+    const char *missing;
+    const bool stand = stki_prep_read_json(prep->manifest_path, &manifest, NULL) == STK_OK &&
+                       find_missing(prep, manifest, &missing, NULL) == STK_OK && !missing;
+
+    json_decref(manifest);
+    return stand;
+}
+
+/* Says what exists under the name of the manifest. */
+static stk_status fail_present(const stk_prep *prep, stk_error *err)
+{
+    const stki_place place = {prep->manifest_path, -1, -1, NULL, NULL};
+    json_t *manifest = NULL;
+    const char *kind, *missing;
+    stk_status status = stki_prep_read_json(prep->manifest_path, &manifest, err);
+
+    if (status != STK_OK && status != STK_E_CORRUPT)
+        return status;
+    kind = json_string_value(json_object_get(manifest, "kind"));
+    if (!kind || strcmp(kind, "stoker manifest") != 0)
+        status = stki_fail_at(err, STK_E_IO, place,
+                              "another file of this name exists, which is not a manifest: remove it, choose another "
+                              "output.path, or replace it with --force");
+    else if ((status = find_missing(prep, manifest, &missing, err)) == STK_OK)
+        status = missing ? stki_fail_at(err, STK_E_IO, place,
+                                        "a data set of this name exists, but its file %s is missing or has another "
+                                        "size; --force replaces it, including all files that this manifest lists, "
+                                        "when the new one is complete",
+                                        missing)
+                         : stki_fail_at(err, STK_E_IO, place,
+                                        "a complete data set of this name exists; --force replaces it, including all "
+                                        "files that this manifest lists, when the new one is complete");
+    json_decref(manifest);
+    return status;
+}
+
 static stk_status check_output(const stk_prep *prep, stk_error *err)
 {
     if (prep->opts.force)
         return STK_OK;
     if (!stki_prep_exists(prep->manifest_path))
         return check_name(prep, err);
-    return stki_fail_at(err, STK_E_IO, (stki_place){prep->manifest_path, -1, -1, NULL, NULL},
-                        "a complete data set of this name exists; --force replaces it, including all files that this "
-                        "manifest lists, when the new one is complete");
+    return fail_present(prep, err);
 }
 
 static const char *unit_name(const stki_prep_run *run)
@@ -364,6 +426,27 @@ static stk_status look_for_statistics(stk_prep *prep, bool *made, stk_error *err
     return status;
 }
 
+/* Says what exists under the name of the statistics. */
+static stk_status fail_statistics_present(const stk_prep *prep, stk_error *err)
+{
+    const stki_place place = {prep->stats_path, -1, -1, NULL, NULL};
+    json_t *stats = NULL;
+    stk_status status = stki_prep_read_json(prep->stats_path, &stats, err);
+
+    if (status != STK_OK && status != STK_E_CORRUPT)
+        return status;
+    if (json_is_integer(json_object_get(stats, "rows")))
+        status = stki_fail_at(
+            err, STK_E_IO, place,
+            "complete statistics of this name exist; --force replaces them when the new ones are complete");
+    else
+        status = stki_fail_at(err, STK_E_IO, place,
+                              "another file of this name exists, which does not contain statistics: remove it, choose "
+                              "another stats.path, or replace it with --force");
+    json_decref(stats);
+    return status;
+}
+
 /* Runs a job without output. */
 static stk_status count_alone(stk_prep *prep, stk_error *err)
 {
@@ -375,9 +458,7 @@ static stk_status count_alone(stk_prep *prep, stk_error *err)
     if (!prep->opts.force && stki_prep_exists(prep->stats_path)) {
         status = look_for_statistics(prep, &made, err);
         if (status == STK_OK && !made)
-            return stki_fail_at(
-                err, STK_E_IO, (stki_place){prep->stats_path, -1, -1, NULL, NULL},
-                "complete statistics of this name exist; --force replaces them when the new ones are complete");
+            return fail_statistics_present(prep, err);
     }
     if (made && status == STK_OK)
         note_complete(prep);
@@ -449,27 +530,6 @@ static bool others_are_done(stk_prep *prep, stki_prep_totals *out)
 
     return !prep->opts.force && prep->job.format && stki_name_check(&prep->name, &prep->job, &ignored) == STK_E_BUSY &&
            is_made(prep, out);
-}
-
-/* Returns whether all files of the manifest exist with their recorded sizes. */
-static bool outputs_stand(const stk_prep *prep)
-{
-    json_t *manifest = NULL;
-    char *folder = stki_prep_folder_of(prep->job.path);
-    bool stand = folder && stki_prep_read_json(prep->manifest_path, &manifest, NULL) == STK_OK;
-    const json_t *parts = json_object_get(manifest, "parts");
-
-    for (size_t i = 0; stand && i < json_array_size(parts); i++) {
-        const json_t *part = json_array_get(parts, i);
-        const char *name = json_string_value(json_object_get(part, "path"));
-        char *path = name ? stki_format("%s/%s", folder, name) : NULL;
-
-        stand = path && stki_prep_file_size(path) == json_integer_value(json_object_get(part, "bytes"));
-        stki_free(path);
-    }
-    json_decref(manifest);
-    stki_free(folder);
-    return stand;
 }
 
 /* Checks whether the output of this job exists and was made from the current data, in which case nothing needs to be
