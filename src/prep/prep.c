@@ -500,9 +500,10 @@ static stk_status check_merge(stk_prep *prep, const stki_prep_run *run, stk_erro
 {
     if (!prep->opts.merge || stki_prep_exists(prep->job.work))
         return STK_OK;
-    prep->result.missing_pieces = run->units;
+    /* Tasks would divide the job into pieces even if it has none when run as a whole. */
+    prep->result.missing_pieces = run->mode == STKI_PREP_WHOLE ? run->cuts.pieces : run->units;
     return stki_fail(err, STK_E_NOT_FOUND, "%s: no such work folder (missing %ss: all %lld): run the tasks first",
-                     prep->job.work, unit_name(run), (long long)run->units);
+                     prep->job.work, unit_name(run), (long long)prep->result.missing_pieces);
 }
 
 /* Returns whether the existing output belongs to this job, without checking the data. */
