@@ -91,12 +91,38 @@ static bool has_near(const stki_option_table *table, const char *key)
     return stki_is_near_word(key, names, count);
 }
 
-/* Rejects a key that belongs to another section. Other unknown keys are rejected when the table is read, with the
- * nearest key as a suggestion. */
+static bool has(const stki_option_table *table, const char *key)
+{
+    bool found = stki_options_find(table, key) != NULL;
+
+    for (int i = 0; !found && table->choice && table->choice(i); i++)
+        found = stki_options_find(table->choice(i), key) != NULL;
+    return found;
+}
+
+/* Returns the row of the table whose value may contain the key, if that is a map with format-dependent keys (`source`),
+ * which are easily written one level too high; NULL: there is none. */
+static const stki_option *find_around(const stki_option_table *table, const char *key)
+{
+    for (int i = 0; i < table->count; i++) {
+        const stki_option_table *inner = table->rows[i].inner;
+
+        if (inner && inner->choice && has(inner, key))
+            return &table->rows[i];
+    }
+    return NULL;
+}
+
+/* Rejects a key that belongs in the value of another key of the table, or to another section. Other unknown keys are
+ * rejected when the table is read, with the nearest key as a suggestion. */
 static stk_status refuse_elsewhere(const preparation *s, const stki_option_table *table, const stki_node *node)
 {
-    const char *section = has_near(table, node->key) ? NULL : stki_sections_hint(s->sections, node->key);
+    const bool near = has_near(table, node->key);
+    const stki_option *around = near ? NULL : find_around(table, node->key);
+    const char *section = near || around ? NULL : stki_sections_hint(s->sections, node->key);
 
+    if (around)
+        return stki_fail_key(s->err, node, "unknown key, did you mean %s.%s?", around->name, node->key);
     return section ? stki_fail_key(s->err, node, "unknown key, did you mean %.*s.%s?", (int)strcspn(section, " "),
                                    section, node->key)
                    : STK_OK;

@@ -377,6 +377,7 @@ static void wrong_configs_say_what_and_where(void **state)
          {"did you mean dataset.fields.NAME.path?"},
          STK_E_CONFIG},
         {"{dataset: {fields: {x: {synthetic: {}}}, name: a}}", {"did you mean datasets.name?"}, STK_E_CONFIG},
+        {"{dataset: {fields: {x: {path: a, name: b}}}}", {"did you mean source.name?"}, STK_E_CONFIG},
         {"{dataset: {field: {x: {synthetic: {}}}}}", {"dataset.field:", "did you mean fields?"}, STK_E_CONFIG},
         {"{dataset: {fields: {x: {path: a, source: {path: b}}}}}",
          {"did you mean dataset.fields.NAME.path?"},
