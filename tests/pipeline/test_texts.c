@@ -308,6 +308,9 @@ static void test_refused(void **state)
     assert_says("a number");
     assert_status(run(FOLDER "/key.jsonl", "key: other", "", &err), STK_E_NOT_FOUND);
     assert_says("\"other\" (source.key)");
+    stkt_write_file(stkt_path("list.jsonl"), "[1]\n", 4);
+    assert_status(run(stkt_path("list.jsonl"), "", "", &err), STK_E_NOT_FOUND);
+    assert_says("the name of the field");
     assert_status(run(FOLDER "/key.jsonl", "key: content, max_bytes: 1", "", &err), STK_E_LIMIT);
 }
 

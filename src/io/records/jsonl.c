@@ -10,6 +10,8 @@
 #include <math.h>
 #include <string.h>
 
+#define DEFAULT_KEY "text" /* if the first record does not have the name of the field */
+
 static const stki_option jsonl_rows[] = {
     STKI_STRING(stki_jsonl_options, key, NULL,
                 "The key of the sample's value, a.b for nested objects; by default the name of the field if the first "
@@ -76,8 +78,11 @@ static stk_status check_found(const stki_text_file *text, const stki_jsonl_colum
         return fail_value(text, column, index, at, "no object with this key", kind_names[column->kind], err);
     if (want->found == STKI_JSON_MISSING)
         return stki_fail_at(err, STK_E_NOT_FOUND, (stki_place){text->base.path, index, at, NULL, NULL},
-                            "line %" PRId64 ": not an object with the key \"%s\" (source.key)",
-                            stki_text_line(text, index), column->key);
+                            "line %" PRId64 ": not an object with the key \"%s\" (source.key)%s",
+                            stki_text_line(text, index), column->key,
+                            strcmp(column->key, DEFAULT_KEY) == 0
+                                ? ", the default if the first record does not have the name of the field"
+                                : "");
     if (column->kind == STKI_JSONL_NUMBER && is_null(want->found, &want->problem))
         return STK_OK;
     if (want->found == STKI_JSON_OTHER || kind_of(want->found) != column->kind)
@@ -253,7 +258,7 @@ static stki_jsonl_column column_of(const stki_reader_opts *opts, const char *lin
         stki_json_find_all(line, bytes, &want, 1);
     return (stki_jsonl_column){.key = (char *)(uintptr_t)(lines.key                         ? lines.key
                                                           : want.found != STKI_JSON_MISSING ? field
-                                                                                            : "text"),
+                                                                                            : DEFAULT_KEY),
                                .reals = opts->alias_dtype == STK_F64};
 }
 
