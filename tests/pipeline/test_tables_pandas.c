@@ -89,6 +89,7 @@ static void test_refused(void **state)
     assert_ok(open_table("a,b\n1,\n", "name: b, dtype: int64, missing: 5", &err));
     assert_status(open_table("a,b\n1,2\n3,z\n", "columns: [a, b]", &err), STK_E_MISMATCH);
     assert_says("line 3, column 2 (b)");
+    assert_says("source.columns");
     assert_status(open_table("a,b\n1,2\n", "columns: [a, c]", &err), STK_E_NOT_FOUND);
     assert_string_equal(err.found, "c");
     assert_status(open_table("a,b\n1,2\n", "columns: ['x*']", &err), STK_E_NOT_FOUND);

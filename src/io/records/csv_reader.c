@@ -18,6 +18,7 @@ typedef struct numbers {
     const stki_csv *csv;
     const int *columns; /* columns that form a row, in this order */
     int count;
+    bool picked;    /* by source.columns */
     int64_t *whole; /* `whole` or `real` is used, depending on the dtype */
     double *real;
 } numbers;
@@ -108,7 +109,7 @@ static stk_status dtype_of(const stki_csv *csv, int column, const stki_reader_op
                         "column %s: unsupported dtype", csv->columns[column].name);
 }
 
-static stk_status refuse_text(const stki_csv *csv, int column, stk_error *err);
+static stk_status refuse_text(const stki_csv *csv, int column, bool picked, stk_error *err);
 
 /* Reads the columns of the option `columns` with a common dtype, which is the same as with numpy.result_type. */
 static stk_status picked_array(const stki_csv *csv, const stki_reader_opts *opts, const int *picked, int count,
@@ -119,7 +120,7 @@ static stk_status picked_array(const stki_csv *csv, const stki_reader_opts *opts
 
     for (int i = 0; i < count && status == STK_OK; i++) {
         if (csv->columns[picked[i]].kind == STKI_CSV_TEXT && csv->count > 0)
-            status = refuse_text(csv, picked[i], err);
+            status = refuse_text(csv, picked[i], true, err);
         if (status == STK_OK)
             status = dtype_of(csv, picked[i], opts, &own, err);
         dtype = own == STK_I64 ? dtype : own;
@@ -166,6 +167,11 @@ static stk_status find_text(void *context, int64_t record, const stki_csv_cell *
     if (err) {
         const size_t used = strlen(err->message);
 
+        if (n->picked) {
+            snprintf(err->message + used, sizeof err->message - used,
+                     ", because source.columns reads numbers: correct the cell, or leave the column out");
+            return status;
+        }
         stki_npy_printable(text, sizeof text, cell->at, cell->length < 255 ? cell->length : 255);
         snprintf(err->message + used, sizeof err->message - used, "%s%s",
                  ", because the field has a dtype or transforms: correct the cell, remove them, ",
@@ -176,9 +182,9 @@ static stk_status find_text(void *context, int64_t record, const stki_csv_cell *
     return status;
 }
 
-static stk_status refuse_text(const stki_csv *csv, int column, stk_error *err)
+static stk_status refuse_text(const stki_csv *csv, int column, bool picked, stk_error *err)
 {
-    numbers n = {.csv = csv, .columns = &column, .count = 1};
+    numbers n = {.csv = csv, .columns = &column, .count = 1, .picked = picked};
 
     return stki_csv_walk_run(&(stki_csv_walk){csv, column, &n, find_text}, err);
 }
@@ -360,7 +366,7 @@ stk_status stki_csv_reader(const stki_csv *csv, int column, const stki_reader_op
         return stki_csv_files(csv, column, opts, out, err);
     status = csv->picked ? STK_OK : dtype_of(csv, column, opts, &dtype, err);
     if (status == STK_OK && dtype == STK_U8 && opts->numbers && opts->alias_dtype == STK_DTYPE_NONE && csv->count > 0)
-        return refuse_text(csv, column, err);
+        return refuse_text(csv, column, false, err);
     if (status == STK_OK && dtype == STK_U8)
         return text_reader(csv, column, opts, out, err);
     if (status == STK_OK)
