@@ -222,7 +222,7 @@ static stk_status open_held(stki_output *o, int64_t keep, stk_error *err)
         return stki_fail_at(err, STK_E_TRUNCATED,
                             (stki_place){o->temporary, -1, -1, STKI_TEXT("%" PRId64 " bytes", (int64_t)st.st_size),
                                          STKI_TEXT("at least the %" PRId64 " that were written", keep)},
-                            "the unfinished file was truncated by another process: start again");
+                            "the unfinished file was truncated by another process");
     if (ftruncate(o->fd, (off_t)keep))
         return stki_fail_errno(err, errno, o->temporary, "cannot truncate to %" PRId64 " bytes", keep);
     o->flushed = keep;
