@@ -294,6 +294,8 @@ static void test_classes(void **state)
                 assert_status(reader->ops->read(reader, i, NULL, &scratch, &sample, &err), STK_E_CORRUPT);
                 assert_int_equal(err.record, i);
                 assert_says("invalid .cls file");
+                if (!*cases[i].text)
+                    assert_string_equal(err.found, "an empty file");
                 snprintf(member, sizeof member, "(member s%d.cls)", i);
                 assert_says(member);
                 continue;

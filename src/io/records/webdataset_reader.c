@@ -198,10 +198,12 @@ static stk_status read_class(const struct files *f, int64_t index, const stki_ta
     stk_status status = read_part(f, entry, text, count, err);
 
     if (status == STK_OK && (entry->size > CLASS_MOST || !parse_class(text, count, &value)))
-        return stki_fail_at(err, STK_E_CORRUPT,
-                            (stki_place){f->base.path, index, entry->offset,
-                                         stki_npy_printable(shown, sizeof shown, text, count), "an integer"},
-                            "invalid .%s file", name_of(f));
+        return stki_fail_at(
+            err, STK_E_CORRUPT,
+            (stki_place){f->base.path, index, entry->offset,
+                         count == 0 ? "an empty file" : stki_npy_printable(shown, sizeof shown, text, count),
+                         "an integer"},
+            "invalid .%s file", name_of(f));
     if (status == STK_OK)
         status = stki_scratch_reserve(scratch, sizeof value, err);
     if (status != STK_OK)
