@@ -44,7 +44,7 @@ function(stoker_cuda_find)
   set(architectures ${STOKER_CUDA_ARCHITECTURES})
   if(architectures STREQUAL "all")
     set(architectures ${all})
-  elseif(architectures STREQUAL "native")
+  elseif(NOT architectures OR architectures STREQUAL "native") # older build folders have an empty value
     set(architectures)
     execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader TIMEOUT 30 OUTPUT_VARIABLE found ERROR_QUIET)
     string(REPLACE "." "" found "${found}")
