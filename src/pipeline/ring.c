@@ -54,7 +54,8 @@ struct stki_ring {
         int64_t since_ns, cpu_ns; /* time, and the consumer's CPU time, at the last measurement */
     } consumer;
 
-    stki_cond work_cond, ready_cond, park_cond; /* last, so that what every batch changes is on few cache lines */
+    /* Last, so that the members that every batch changes span few cache lines. */
+    stki_cond work_cond, ready_cond, park_cond;
 };
 
 stk_status stki_ring_create(stki_ring_slot *const *slots, int slot_count, int64_t end, const stki_ring_work *work,

@@ -212,8 +212,8 @@ static void patterns(void **state)
 #undef FILES
 }
 
-/* Shards with the same name must have equally many samples. With different numbers of shards, the data may be divided
- * differently. */
+/* Shards with the same name must have the same number of samples. With different numbers of shards, the data may be
+ * divided differently. */
 static void shards(void **state)
 {
     const uint8_t bytes[] = {0, 1, 2, 3, 4, 5};

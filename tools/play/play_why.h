@@ -1,5 +1,5 @@
-/* play_why.h: sentences that explain the rule behind an error, or why a copy was needed. Each writes into a buffer of
- * `size` bytes, which may be left empty. */
+/* play_why.h: functions that explain the rule behind an error, or why a copy was needed. They write the text to a
+ * buffer of `size` bytes, and leave it unchanged if there is nothing to explain. */
 #ifndef STOKER_PLAY_WHY_H
 #define STOKER_PLAY_WHY_H
 

@@ -1,6 +1,6 @@
 /* loadbench_transfer.h: --transfer=DEVICE measures how long copies to a device take by size, from pinned and from
- * pageable memory. It compares them with a pass of the device over as many bytes, and computes the largest batch whose
- * copy is hidden by a step of a given duration. */
+ * pageable memory. It compares them with the time the device needs to read and write the same number of bytes in its
+ * own memory, and computes the largest batch whose copy is hidden by a step of a given duration. */
 #ifndef LOADBENCH_TRANSFER_H
 #define LOADBENCH_TRANSFER_H
 
