@@ -9,7 +9,7 @@
 enum {
     CLEAR_POLL_NS = 100000,
     RUN = 4,            /* the largest number of steps that a worker opens at once */
-    RUN_TILE_NS = 5000, /* the longest tiles of such steps */
+    RUN_STEP_NS = 5000, /* the longest time such a step may take */
     APART = 128 /* alignment of what different threads write: two cache lines, which some processors fetch together */
 };
 
@@ -404,13 +404,13 @@ static bool find_work(stki_ring *ring, int worker, stki_ring_slot **slot, bool *
 
 /* Under the lock: while the consumer helps and steps are very short, takes slots for several steps at once. The lock
  * and what it guards then move from one processor to the other once per run instead of once per step. */
-static stki_ring_slot *take_run(stki_ring *ring, int worker)
+static stki_ring_slot *take_run(stki_ring *ring, const stki_ring_slot *slot, int worker)
 {
-    const int64_t ns = stki_counted(&ring->tile_ns);
-    const int share = ring->slot_count / (2 * (ring->working + 1)); /* half of the slots, divided by the threads */
+    const int64_t ns = stki_counted(&ring->tile_ns) * slot->tile_count; /* of the slot's previous step */
+    const int share = ring->slot_count / (2 * (ring->working + 1));     /* half of the slots, divided by the threads */
     stki_ring_slot *first = NULL, **end = &first;
 
-    if (!ring->consumer_helps || !ring->consumer_works || ns == 0 || ns > RUN_TILE_NS)
+    if (!ring->consumer_helps || !ring->consumer_works || ring->consumer_waits || ns == 0 || ns > RUN_STEP_NS)
         return NULL;
     for (int i = 1; i < RUN && i < share && (*end = take_free(ring, worker)) != NULL; i++)
         end = &(*end)->next;
@@ -447,7 +447,7 @@ void stki_ring_run(stki_ring *ring, int worker, stki_ring_clocks *clocks)
                 stki_unlock(&ring->lock);
                 return;
             }
-            run = fresh ? take_run(ring, worker) : NULL;
+            run = fresh ? take_run(ring, slot, worker) : NULL;
             stki_unlock(&ring->lock);
             complete = fresh && begin(ring, slot, worker);
         }
