@@ -226,9 +226,11 @@ typedef struct stki_decode_opts {
  * `source`. */
 typedef struct stki_reader_opts {
     enum stki_access access;
-    enum stki_pattern pattern;        /* the access pattern announced to the kernel */
-    bool by_units;                    /* samples are read unit by unit (order: block) */
-    bool numbers;                     /* the field converts its samples, so text is rejected as probably unintended */
+    enum stki_pattern pattern; /* the access pattern announced to the kernel */
+    bool by_units;             /* samples are read unit by unit (order: block) */
+    bool numbers;              /* the field converts its samples, so text is rejected as probably unintended */
+    stk_dtype integers; /* the integer dtype (or bool) to which the field casts its samples without arithmetic: numbers
+                           in text that it cannot represent are errors. NONE: any number is accepted */
     const struct stki_source *source; /* the config's `source` (source.h); NULL: none */
     bool lenient; /* options in `source` that do not apply are ignored, because they may be meant for other files */
     const struct stki_source_group

@@ -67,6 +67,7 @@ static stk_status open_readers(stki_core *core, int source, int number, const st
     opts.prefer = field->name;
     opts.numbers = (field->dtype != STK_DTYPE_NONE || field->transforms) && !stki_first_steps_call(field->transforms) &&
                    !all->asked->classes.node;
+    opts.integers = stki_core_integers(all->asked);
     opts.cache_bytes = core->config->cache_bytes;
     if (core->over_samples)
         opts.window_length = 0;

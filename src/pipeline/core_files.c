@@ -5,6 +5,7 @@
 #include "allocate.h"
 #include "container.h"
 #include "digest.h"
+#include "dtype.h"
 #include "error.h"
 #include "files.h"
 #include "format.h"
@@ -25,6 +26,25 @@ stk_status stki_shards_add(stki_shards *all, stki_reader *reader, stk_error *err
     all->readers = readers;
     readers[all->count++] = reader;
     return STK_OK;
+}
+
+stk_dtype stki_core_integers(const stki_field_config *asked)
+{
+    stk_dtype dtype = asked->dtype;
+    enum stki_category category;
+
+    for (int i = 0; asked->transforms && i < asked->transforms->count; i++) {
+        const stki_node *step = asked->transforms->items[i], *cast = stki_node_get(step, "cast");
+
+        if (cast && cast->text && asked->dtype == STK_DTYPE_NONE)
+            dtype = stk_dtype_find(cast->text);
+        else if (!cast && !stki_node_get(step, "reshape") && !stki_node_get(step, "squeeze"))
+            return STK_DTYPE_NONE;
+    }
+    category = stki_dtype_category(dtype);
+    if (asked->classes.node || (category != STKI_CATEGORY_WHOLE && category != STKI_CATEGORY_BOOL))
+        return STK_DTYPE_NONE;
+    return dtype;
 }
 
 /* ---- containers ---- */
@@ -171,6 +191,7 @@ static stk_status find_together(stki_core *core, int source, const stki_field_co
         if (!fields[i].synthetic && !fields[i].derived && stki_text_equal(fields[i].source.format, opts->format) &&
             same_paths(&fields[i], field)) {
             core->together[core->together_count] = fields[i].source;
+            core->together[core->together_count].integers = stki_core_integers(&config->fields[i]);
             core->together[core->together_count++].prefer = fields[i].name;
         }
     return STK_OK;

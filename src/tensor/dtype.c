@@ -73,6 +73,25 @@ bool stki_dtype_signed(stk_dtype dtype)
     return dtype == STK_I8 || dtype == STK_I16 || dtype == STK_I32 || dtype == STK_I64;
 }
 
+bool stki_dtype_holds(stk_dtype dtype, int64_t value)
+{
+    const int64_t bits = 8 * stk_dtype_size(dtype);
+
+    if (dtype == STK_BOOL)
+        return value == 0 || value == 1;
+    if (!stki_dtype_signed(dtype))
+        return value >= 0 && (bits == 64 || value < INT64_C(1) << bits);
+    return bits == 64 || (value >= -(INT64_C(1) << (bits - 1)) && value < INT64_C(1) << (bits - 1));
+}
+
+bool stki_whole_of(double real, int64_t *out)
+{
+    if (!(real >= -0x1p63 && real < 0x1p63) || (double)(int64_t)real != real)
+        return false;
+    *out = (int64_t)real;
+    return true;
+}
+
 stk_dtype stki_dtype_part(stk_dtype dtype)
 {
     return dtype == STK_C64 ? STK_F32 : dtype == STK_C128 ? STK_F64 : dtype;

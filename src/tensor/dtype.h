@@ -10,6 +10,10 @@ enum stki_category { STKI_CATEGORY_BOOL, STKI_CATEGORY_WHOLE, STKI_CATEGORY_REAL
 enum stki_category stki_dtype_category(stk_dtype dtype);
 /* Whether it is a signed integer dtype. */
 bool stki_dtype_signed(stk_dtype dtype);
+/* Whether an integer dtype or bool can represent the value; bool represents 0 and 1. */
+bool stki_dtype_holds(stk_dtype dtype, int64_t value);
+/* Converts a number without changing its value. Returns false if it is not an integer or does not fit. */
+bool stki_whole_of(double real, int64_t *out);
 /* The dtype of the real or imaginary part of a complex dtype; other dtypes are returned unchanged. */
 stk_dtype stki_dtype_part(stk_dtype dtype);
 /* Fails with STK_E_BAD_DTYPE unless the dtype is valid. */

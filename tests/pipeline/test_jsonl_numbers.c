@@ -377,12 +377,69 @@ static void test_bad_column(void **state)
     }
 }
 
+/* A field with an integer dtype must have the numbers of the file, also if another field reads them without one. The
+ * cast of a batch alone would turn null into 0 and 2.9 into 2. */
+static void test_integer_fields(void **state)
+{
+    static const struct {
+        const char *lines, *field, *found;
+        int64_t values[4];
+    } cases[] = {
+        {"{\"n\":3}\n{\"n\":null}\n", "dtype: int64", "null", {0}},
+        {"{\"n\":3}\n{\"n\":2.9}\n", "dtype: int32", "2.9", {0}},
+        {"{\"n\":3}\n{\"n\":300 }\n", "dtype: uint8", "300", {0}},
+        {"{\"n\":3}\n{\"n\":NaN}\n", "dtype: int64", "NaN", {0}},
+        {"{\"n\":3}\n{\"n\":null}\n", "dtype: int64, source: {key: n, dtype: float64}", "null", {0}},
+        {"{\"n\":3}\n{\"n\":-1}\n", "transforms: [{cast: uint16}]", "-1", {0}},
+        {"{\"n\":[1, 2]}\n{\"n\":[3, 65536]}\n", "dtype: uint16", "65536", {0}},
+        {"{\"n\":3}\n{\"n\":null}\n", "dtype: int64, source: {key: n}", "null", {0}},
+        {"{\"n\":3}\n{\"n\":255.0}\n", "dtype: uint8", NULL, {3, 255}},
+        {"{\"n\":[1, 2]}\n{\"n\":[3e2, -32768]}\n", "dtype: int16", NULL, {1, 2, 300, -32768}},
+        {"{\"n\":9007199254740993}\n{\"n\":1.0}\n", "dtype: int64", NULL, {9007199254740993, 1}}, /* 2^53 + 1 */
+    };
+    stk_error err;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (int form = 0; form < 3; form++) {
+            const char *path = stkt_path("n.jsonl");
+            char config[1024], other[512];
+            int64_t values[4] = {0};
+            stk_loader *loader;
+            stk_batch *batch;
+            stk_tensor t, wide;
+
+            stkt_write_file(path, cases[i].lines, strlen(cases[i].lines));
+            snprintf(other, sizeof other, "other: {path: %s, source: {key: n}}", path);
+            snprintf(config, sizeof config,
+                     "dataset: {fields: {%s%s n: {path: %s, %s}%s%s}}\nloader: {batch_size: 2, num_workers: 0}",
+                     form == 2 ? other : "", form == 2 ? "," : "", path, cases[i].field, form == 1 ? ", " : "",
+                     form == 1 ? other : "");
+            if (cases[i].found) {
+                assert_status(stk_loader_open_text(config, NULL, NULL, 0, &loader, &err), STK_E_MISMATCH);
+                assert_int_equal(err.record, 1);
+                assert_string_equal(err.found, cases[i].found);
+                assert_says("the field's dtype");
+                continue;
+            }
+            assert_ok(stk_loader_open_text(config, NULL, NULL, 0, &loader, &err));
+            assert_ok(stk_loader_next(loader, &batch, &err));
+            assert_ok(stk_batch_tensor(batch, "n", &t, &err));
+            assert_ok(stk_tensor_to(&t, STK_I64, &wide, &err));
+            memcpy(values, wide.data, (size_t)stk_tensor_nbytes(&wide));
+            assert_memory_equal(values, cases[i].values, sizeof values);
+            stk_tensor_release(&wide);
+            stk_batch_release(batch);
+            stk_loader_destroy(loader);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cases),    cmocka_unit_test(test_space),      cmocka_unit_test(test_which_key),
         cmocka_unit_test(test_refused),  cmocka_unit_test(test_max_bytes),  cmocka_unit_test(test_shards),
-        cmocka_unit_test(test_together), cmocka_unit_test(test_bad_column),
+        cmocka_unit_test(test_together), cmocka_unit_test(test_bad_column), cmocka_unit_test(test_integer_fields),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

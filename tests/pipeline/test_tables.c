@@ -448,6 +448,112 @@ static void test_text_for_numbers(void **state)
     stk_loader_destroy(loader);
 }
 
+/* Opens a table with the field `label`. If that succeeds, reads its first row of integers as int64. */
+static stk_status open_labels(const char *table, const char *field, int64_t *values, stk_error *cause)
+{
+    char config[512];
+    stk_loader *loader;
+    stk_batch *batch;
+    stk_tensor t, wide;
+    stk_error err;
+    stk_status status;
+
+    stkt_write_file(stkt_path("labels.csv"), table, strlen(table));
+    snprintf(config, sizeof config,
+             "dataset: {fields: {label: {path: %s, %s}}}\nloader: {batch_size: 4, num_workers: 0}",
+             stkt_path("labels.csv"), field);
+    status = stk_loader_open_text(config, NULL, NULL, 0, &loader, cause);
+    if (status != STK_OK)
+        return status;
+    assert_ok(stk_loader_next(loader, &batch, &err));
+    assert_ok(stk_batch_tensor(batch, "label", &t, &err));
+    assert_ok(stk_tensor_to(&t, STK_I64, &wide, &err));
+    memcpy(values, wide.data, (size_t)stk_tensor_nbytes(&wide));
+    stk_tensor_release(&wide);
+    stk_batch_release(batch);
+    stk_loader_destroy(loader);
+    return STK_OK;
+}
+
+/* A field with an integer dtype must have the numbers of the table. The cast of a batch alone would wrap 300 to 44 in
+ * uint8, and turn a missing cell into 0 and 2.9 into 2. */
+static void test_integer_fields(void **state)
+{
+    static const struct {
+        const char *table, *field, *found, *says;
+        int64_t record, values[4];
+    } cases[] = {
+        {"id,label\n1,3\n2,\n", "dtype: int64", "an empty cell", "source.missing", 1, {0}},
+        {"id,label\n1,3\n2,NA\n", "dtype: int16", "NA", "source.missing", 1, {0}},
+        {"id,label\n1,3\n2,2.9\n", "dtype: int64", "2.9", "int64", 1, {0}},
+        {"id,label\n1,3\n2,300\n", "dtype: uint8", "300", "uint8", 1, {0}},
+        {"id,label\n1,3\n2,300\n3,\n", "dtype: uint8, source: {missing: 0}", "300", "uint8", 1, {0}},
+        {"id,label\n1,3\n2,\n", "dtype: uint8, source: {missing: -1}", "an empty cell", "uint8", 1, {0}},
+        {"id,label\n1,3\n2,\n", "dtype: int8, source: {missing: 0.5}", "an empty cell", "source.missing", 1, {0}},
+        {"id,label\n1,-1\n", "dtype: uint16", "-1", "uint16", 0, {0}},
+        {"id,label\n1,-129\n", "dtype: int8", "-129", "int8", 0, {0}},
+        {"id,label\n1,2147483648\n", "dtype: int32", "2147483648", "int32", 0, {0}},
+        {"id,label\n1,1e19\n", "dtype: int64", "1e19", "int64", 0, {0}},
+        {"id,label\n1,2\n", "dtype: bool", "2", "bool", 0, {0}},
+        {"id,label\n1,2\n2,inf\n", "dtype: int32", "inf", "int32", 1, {0}},
+        {"id,label\n1,300\n", "dtype: uint8, source: {dtype: int64}", "300", "uint8", 0, {0}},
+        {"id,label\n1,3\n2,\n", "dtype: int64, source: {dtype: float64}", "an empty cell", "source.missing", 1, {0}},
+        {"id,label\n1,2.5\n", "dtype: int64, source: {dtype: float64}", "2.5", "int64", 0, {0}},
+        {"id,label\n1,3\n2,\n", "transforms: [{cast: int64}]", "an empty cell", "source.missing", 1, {0}},
+        {"id,label\n1,2.9\n", "transforms: [{reshape: [1]}], dtype: int64", "2.9", "int64", 0, {0}},
+        {"id,label\n1,2.9\n", "source: {columns: [id, label]}, dtype: int64", "2.9", "int64", 0, {0}},
+        {"id,label\n1,-128\n2,127\n", "dtype: int8", NULL, NULL, 0, {-128, 127}},
+        {"id,label\n1,0\n2,255\n", "dtype: uint8", NULL, NULL, 0, {0, 255}},
+        {"id,label\n1,0\n2,1\n", "dtype: bool", NULL, NULL, 0, {0, 1}},
+        {"id,label\n1,3.0\n2,1e2\n", "dtype: uint8", NULL, NULL, 0, {3, 100}}, /* as pandas writes floats */
+        {"id,label\n1,3\n2,\n3,4\n", "dtype: int64, source: {missing: -1}", NULL, NULL, 0, {3, -1, 4}},
+        {"id,label\n1,9007199254740993\n2,\n",
+         "dtype: int64, source: {missing: 0}",
+         NULL,
+         NULL,
+         0,
+         {9007199254740993, 0}}, /* 2^53 + 1 */
+        {"id,label\n1,3.0\n", "source: {columns: [label, id]}, dtype: int32", NULL, NULL, 0, {3, 1}},
+        {"id,label\n1,2.9\n2,\n",
+         "dtype: int32, source: {missing: 4}, transforms: [{scale: 10}]",
+         NULL,
+         NULL,
+         0,
+         {29, 40}}, /* arithmetic rounds */
+    };
+    stk_error err;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        int64_t values[4] = {0};
+
+        if (!cases[i].found) {
+            assert_ok(open_labels(cases[i].table, cases[i].field, values, &err));
+            assert_memory_equal(values, cases[i].values, sizeof values);
+            continue;
+        }
+        assert_status(open_labels(cases[i].table, cases[i].field, values, &err), STK_E_CORRUPT);
+        assert_string_equal(err.found, cases[i].found);
+        assert_int_equal(err.record, cases[i].record);
+        assert_says(cases[i].says);
+    }
+}
+
+/* An integer beyond 64 bits makes a column text. The error says how to read it as a number. */
+static void test_large_integers(void **state)
+{
+    static const char table[] = "id,label\n1,3\n2,99999999999999999999\n";
+    int64_t values[4] = {0};
+    stk_error err;
+
+    (void)state;
+    assert_status(open_labels(table, "dtype: float64", values, &err), STK_E_MISMATCH);
+    assert_int_equal(err.record, 1);
+    assert_says("source: {dtype: float64}");
+    assert_status(open_labels(table, "dtype: int64", values, &err), STK_E_MISMATCH);
+    assert_null(strstr(err.message, "float64"));
+}
+
 /* The memory for a huge unterminated cell is limited. */
 static void test_record_limit(void **state)
 {
@@ -525,6 +631,8 @@ int main(void)
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_another_delimiter),
         cmocka_unit_test(test_text_for_numbers),
+        cmocka_unit_test(test_integer_fields),
+        cmocka_unit_test(test_large_integers),
         cmocka_unit_test(test_broken_tables),
         cmocka_unit_test(test_record_limit),
         cmocka_unit_test(test_changes),

@@ -2,6 +2,7 @@
  * file cell by cell. */
 #include "allocate.h"
 #include "csv.h"
+#include "dtype.h"
 #include "error.h"
 #include "image_set.h"
 #include "npy_header.h"
@@ -18,10 +19,34 @@ typedef struct numbers {
     const stki_csv *csv;
     const int *columns; /* columns that form a row, in this order */
     int count;
-    bool picked;    /* by source.columns */
-    int64_t *whole; /* `whole` or `real` is used, depending on the dtype */
+    bool picked;        /* by source.columns */
+    stk_dtype integers; /* stki_reader_opts.integers */
+    int64_t *whole;     /* `whole` or `real` is used, depending on the dtype */
     double *real;
 } numbers;
+
+/* Parses a cell that is not missing. 3.0 counts as an integer if the field casts to an integer dtype. */
+static bool parse_number(const numbers *n, const stki_csv_cell *cell, int64_t at)
+{
+    double real;
+
+    if (n->real)
+        return stki_csv_number(cell, &n->real[at]);
+    return stki_csv_whole(cell, &n->whole[at]) ||
+           (n->integers != STK_DTYPE_NONE && stki_csv_number(cell, &real) && stki_whole_of(real, &n->whole[at]));
+}
+
+/* Whether the field's dtype can represent the number. */
+static bool is_held(const numbers *n, int64_t at)
+{
+    int64_t whole;
+
+    if (n->integers == STK_DTYPE_NONE)
+        return true;
+    if (n->real)
+        return stki_whole_of(n->real[at], &whole) && stki_dtype_holds(n->integers, whole);
+    return stki_dtype_holds(n->integers, n->whole[at]);
+}
 
 static stk_status take_number(const numbers *n, int column, int64_t record, const stki_csv_cell *cell, int64_t at,
                               stk_error *err)
@@ -29,21 +54,24 @@ static stk_status take_number(const numbers *n, int column, int64_t record, cons
     const stki_csv_missing *missing = &n->csv->missing;
 
     if (stki_csv_is_missing(missing, cell)) {
-        if (n->real) {
+        if ((n->integers != STK_DTYPE_NONE || !n->real) && !(missing->given && missing->whole))
+            return stki_csv_fail(n->csv, column, record, STK_E_CORRUPT, cell,
+                                 "an integer (source.missing sets one for missing cells)", err);
+        if (n->real)
             n->real[at] = missing->given ? missing->real : (double)NAN;
-            return STK_OK;
-        }
-        if (missing->given && missing->whole) {
+        else
             n->whole[at] = missing->value;
+        if (is_held(n, at))
             return STK_OK;
-        }
-        return stki_csv_fail(n->csv, column, record, STK_E_CORRUPT, cell,
-                             "an integer (source.missing sets one for missing cells)", err);
-    }
-    if (n->whole ? stki_csv_whole(cell, &n->whole[at]) : stki_csv_number(cell, &n->real[at]))
+    } else if (parse_number(n, cell, at) && is_held(n, at)) {
         return STK_OK;
+    }
     return stki_csv_fail(n->csv, column, record, STK_E_CORRUPT, cell,
-                         n->whole ? "a 64-bit integer (source.dtype)" : "a number (source.dtype)", err);
+                         n->integers != STK_DTYPE_NONE ? STKI_TEXT("an integer that fits in %s (the field's dtype)",
+                                                                   stk_dtype_long_name(n->integers))
+                         : n->whole                    ? "a 64-bit integer (source.dtype)"
+                                                       : "a number (source.dtype)",
+                         err);
 }
 
 static stk_status take_one(void *context, int64_t record, const stki_csv_cell *cell, stk_error *err)
@@ -64,10 +92,10 @@ static stk_status take_several(void *context, int64_t record, const stki_csv_cel
 }
 
 static stk_status number_array(const stki_csv *csv, const int *columns, int count, bool several, stk_dtype dtype,
-                               stki_array *out, stk_error *err)
+                               stk_dtype integers, stki_array *out, stk_error *err)
 {
     stk_storage *storage;
-    numbers n = {.csv = csv, .columns = columns, .count = count};
+    numbers n = {.csv = csv, .columns = columns, .count = count, .integers = integers};
     /* The array takes at most 8 times the size of the file, because even a missing cell takes one byte. */
     const int64_t bytes = csv->count * count * 8;
     stk_status status = stk_storage_create(NULL, bytes > 0 ? bytes : 8, &storage, err);
@@ -94,13 +122,16 @@ static stk_status number_array(const stki_csv *csv, const int *columns, int coun
     return STK_OK;
 }
 
-/* Returns the dtype of the column, which is that of its cells unless source.dtype overrides it. */
+/* Returns the dtype of the column, which is that of its cells unless source.dtype overrides it or the field needs
+ * integers. */
 static stk_status dtype_of(const stki_csv *csv, int column, const stki_reader_opts *opts, stk_dtype *out,
                            stk_error *err)
 {
     static const stk_dtype found[] = {[STKI_CSV_WHOLE] = STK_I64, [STKI_CSV_REAL] = STK_F64, [STKI_CSV_TEXT] = STK_U8};
 
     *out = opts->alias_dtype != STK_DTYPE_NONE ? opts->alias_dtype : found[csv->columns[column].kind];
+    if (opts->alias_dtype == STK_DTYPE_NONE && opts->integers != STK_DTYPE_NONE && *out == STK_F64)
+        *out = STK_I64;
     if (*out == STK_I64 || *out == STK_F64 || *out == STK_U8)
         return STK_OK;
     return stki_fail_at(err, STK_E_MISMATCH,
@@ -109,7 +140,7 @@ static stk_status dtype_of(const stki_csv *csv, int column, const stki_reader_op
                         "column %s: unsupported dtype", csv->columns[column].name);
 }
 
-static stk_status refuse_text(const stki_csv *csv, int column, bool picked, stk_error *err);
+static stk_status refuse_text(const stki_csv *csv, int column, bool picked, stk_dtype integers, stk_error *err);
 
 /* Reads the columns of the option `columns` with a common dtype, which is the same as with numpy.result_type. */
 static stk_status picked_array(const stki_csv *csv, const stki_reader_opts *opts, const int *picked, int count,
@@ -120,7 +151,7 @@ static stk_status picked_array(const stki_csv *csv, const stki_reader_opts *opts
 
     for (int i = 0; i < count && status == STK_OK; i++) {
         if (csv->columns[picked[i]].kind == STKI_CSV_TEXT && csv->count > 0)
-            status = refuse_text(csv, picked[i], true, err);
+            status = refuse_text(csv, picked[i], true, opts->integers, err);
         if (status == STK_OK)
             status = dtype_of(csv, picked[i], opts, &own, err);
         dtype = own == STK_I64 ? dtype : own;
@@ -128,7 +159,7 @@ static stk_status picked_array(const stki_csv *csv, const stki_reader_opts *opts
     if (status == STK_OK && dtype == STK_U8)
         status = stki_fail_at(err, STK_E_CONFIG, (stki_place){csv->base.path, -1, -1, "uint8", "int64 or float64"},
                               "invalid source.dtype for source.columns");
-    return status == STK_OK ? number_array(csv, picked, count, true, dtype, out, err) : status;
+    return status == STK_OK ? number_array(csv, picked, count, true, dtype, opts->integers, out, err) : status;
 }
 
 stk_status stki_csv_array(const stki_container *base, int64_t member, const stki_reader_opts *opts, stki_array *out,
@@ -151,21 +182,27 @@ stk_status stki_csv_array(const stki_container *base, int64_t member, const stki
         status = stki_fail_at(err, STK_E_UNSUPPORTED,
                               (stki_place){base->path, -1, -1, "samples of different sizes", "one array"},
                               "%s cannot be read as an array", base->members[member].name);
-    return status != STK_OK ? status : number_array(csv, &one, 1, false, dtype, out, err);
+    return status != STK_OK ? status : number_array(csv, &one, 1, false, dtype, opts->integers, out, err);
 }
 
 /* Finds the first cell that is not a number, for the error if numbers were requested. */
 static stk_status find_text(void *context, int64_t record, const stki_csv_cell *cell, stk_error *err)
 {
     const numbers *n = context;
+    double real;
+    bool large; /* an integer that exceeds 64 bits */
     char text[256];
     stk_status status;
 
     if (record < n->csv->columns[n->columns[0]].first_text)
         return STK_OK;
-    status = stki_csv_fail(n->csv, n->columns[0], record, STK_E_MISMATCH, cell, "a number", err);
+    large = stki_csv_number(cell, &real);
+    status = stki_csv_fail(n->csv, n->columns[0], record, STK_E_MISMATCH, cell,
+                           large ? "an integer of at most 64 bits" : "a number", err);
     if (err) {
         const size_t used = strlen(err->message);
+        const char *advice = "set source: {classes: sorted} to number the class names, or source: {dtype: uint8} to "
+                             "get the characters";
 
         if (n->picked) {
             snprintf(err->message + used, sizeof err->message - used,
@@ -173,18 +210,19 @@ static stk_status find_text(void *context, int64_t record, const stki_csv_cell *
             return status;
         }
         stki_npy_printable(text, sizeof text, cell->at, cell->length < 255 ? cell->length : 255);
-        snprintf(err->message + used, sizeof err->message - used, "%s%s",
-                 ", because the field has a dtype or transforms: correct the cell, remove them, ",
-                 stki_image_name(text) ? "or set source: {files: images} to read the images that the cells name"
-                                       : "set source: {classes: sorted} to number the class names, or source: {dtype: "
-                                         "uint8} to get the characters");
+        if (large && n->integers == STK_DTYPE_NONE)
+            advice = "or set source: {dtype: float64}, which rounds it";
+        else if (stki_image_name(text))
+            advice = "or set source: {files: images} to read the images that the cells name";
+        snprintf(err->message + used, sizeof err->message - used,
+                 ", because the field has a dtype or transforms: correct the cell, remove them, %s", advice);
     }
     return status;
 }
 
-static stk_status refuse_text(const stki_csv *csv, int column, bool picked, stk_error *err)
+static stk_status refuse_text(const stki_csv *csv, int column, bool picked, stk_dtype integers, stk_error *err)
 {
-    numbers n = {.csv = csv, .columns = &column, .count = 1, .picked = picked};
+    numbers n = {.csv = csv, .columns = &column, .count = 1, .picked = picked, .integers = integers};
 
     return stki_csv_walk_run(&(stki_csv_walk){csv, column, &n, find_text}, err);
 }
@@ -366,7 +404,7 @@ stk_status stki_csv_reader(const stki_csv *csv, int column, const stki_reader_op
         return stki_csv_files(csv, column, opts, out, err);
     status = csv->picked ? STK_OK : dtype_of(csv, column, opts, &dtype, err);
     if (status == STK_OK && dtype == STK_U8 && opts->numbers && opts->alias_dtype == STK_DTYPE_NONE && csv->count > 0)
-        return refuse_text(csv, column, false, err);
+        return refuse_text(csv, column, false, opts->integers, err);
     if (status == STK_OK && dtype == STK_U8)
         return text_reader(csv, column, opts, out, err);
     if (status == STK_OK)

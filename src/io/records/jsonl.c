@@ -3,6 +3,7 @@
  * f64, and lists of equal length become rows. A null among numbers becomes NaN, which makes all of them f64. One scan
  * serves all fields that read the same file; errors are stored and returned when their field is opened. */
 #include "allocate.h"
+#include "dtype.h"
 #include "error.h"
 #include "npy_header.h"
 #include "text.h"
@@ -68,6 +69,27 @@ static bool next_number(const stki_jsonl_column *column, const char **at, const 
     return stki_json_next(at, end, number) && (column->reals || !number->too_large);
 }
 
+/* Whether the field's dtype can represent the number. 3.0 becomes an integer. */
+static bool is_held(const stki_jsonl_column *column, stki_json_number *number)
+{
+    if (!number->whole)
+        number->whole = stki_whole_of(number->real, &number->value);
+    return number->whole && stki_dtype_holds(column->integers, number->value);
+}
+
+static stk_status fail_held(const stki_text_file *text, const stki_jsonl_column *column, int64_t index, int64_t at,
+                            const char *found, const char *end, stk_error *err)
+{
+    int length = 0;
+    char shown[48];
+
+    while (length < 40 && found + length < end && !strchr(", \t\r\n", found[length]))
+        length++;
+    return fail_value(
+        text, column, index, at, stki_npy_printable(shown, sizeof shown, found, length),
+        STKI_TEXT("an integer that fits in %s (the field's dtype)", stk_dtype_long_name(column->integers)), err);
+}
+
 /* Checks what was found for the key of a column. */
 static stk_status check_found(const stki_text_file *text, const stki_jsonl_column *column, int64_t index, int64_t at,
                               const char *line, int64_t bytes, const stki_json_want *want, stk_error *err)
@@ -114,12 +136,16 @@ static stk_status numbers(const stki_text_file *text, const stki_jsonl_column *c
         next = stki_json_list(value, &end);
     *whole = true;
     for (*count = 0; next < end; ++*count) {
+        const char *begin = next;
+
         if (!next_number(column, &next, end, &number))
             return number.too_large
                        ? fail_value(text, column, index, at, "an integer beyond 64 bits",
                                     "smaller integers, or source.dtype: float64, which rounds them", err)
                        : fail_value(text, column, index, at,
                                     *next == '[' ? "a nested list" : "an item that is not a number", "numbers", err);
+        if (column->integers != STK_DTYPE_NONE && !is_held(column, &number))
+            return fail_held(text, column, index, at, begin, next, err);
         *whole = *whole && number.whole;
         if (to && (*count >= (list ? column->most : 1) || (dtype == STK_I64 && !number.whole)))
             return fail_value(text, column, index, at, "another value", "the value at the time of opening", err);
@@ -259,13 +285,15 @@ static stki_jsonl_column column_of(const stki_reader_opts *opts, const char *lin
     return (stki_jsonl_column){.key = (char *)(uintptr_t)(lines.key                         ? lines.key
                                                           : want.found != STKI_JSON_MISSING ? field
                                                                                             : DEFAULT_KEY),
-                               .reals = opts->alias_dtype == STK_F64};
+                               .reals = opts->alias_dtype == STK_F64,
+                               .integers = opts->integers};
 }
 
 static const stki_jsonl_column *column_in(const stki_text_file *text, const stki_jsonl_column *like)
 {
     for (int k = 0; k < text->column_count; k++)
-        if (text->columns[k].reals == like->reals && strcmp(text->columns[k].key, like->key) == 0)
+        if (text->columns[k].reals == like->reals && text->columns[k].integers == like->integers &&
+            strcmp(text->columns[k].key, like->key) == 0)
             return &text->columns[k];
     return NULL;
 }

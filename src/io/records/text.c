@@ -173,10 +173,7 @@ static stk_status open_text(stki_file *file, const stki_reader_opts *opts, bool 
     else
         status = make_index(text, err);
     if (status == STK_OK && json) {
-        stki_jsonl_options lines;
-
-        stki_source_values(opts, &stki_jsonl_source, &lines);
-        text->base.partial = !lines.key; /* the key may be the name of this field */
+        text->base.partial = true; /* the key may be the name of this field, and the type depends on its dtype */
         status = stki_jsonl_look(text, opts, err);
     }
     if (status == STK_OK)

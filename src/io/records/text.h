@@ -31,6 +31,7 @@ enum stki_jsonl_kind { STKI_JSONL_TEXT, STKI_JSONL_NUMBER, STKI_JSONL_LIST };
 typedef struct stki_jsonl_column {
     char *key;  /* owned by the list of columns */
     bool reals; /* source.dtype: float64: numbers are F64 even if all are integers or some exceed the range of I64 */
+    stk_dtype integers;        /* stki_reader_opts.integers */
     enum stki_jsonl_kind kind; /* the members below are only for numbers and lists */
     stk_dtype dtype;           /* I64, F64 */
     int64_t width;             /* length of a list; -1: varies */
