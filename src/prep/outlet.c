@@ -266,9 +266,7 @@ static stk_status check_final_names(stki_outlet *outlet, stk_error *err)
         return stki_fail_memory(err, FILES * (int64_t)sizeof *files, "files");
     count = outlet->sink->ops->files(outlet->sink, files, FILES);
     for (int i = 0; i < count && i < FILES && status == STK_OK && !outlet->opts.force; i++)
-        if (stki_prep_exists(files[i].final))
-            status = stki_fail_at(err, STK_E_IO, (stki_place){files[i].final, -1, -1, NULL, NULL},
-                                  "it already exists; --force replaces it when the new one is complete");
+        status = stki_prep_check_free(files[i].final, err);
     stki_free(files);
     return status;
 }

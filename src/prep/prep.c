@@ -206,9 +206,8 @@ static stk_status check_name(const stk_prep *prep, stk_error *err)
         stki_outlet_path(&prep->job, prep->job.output.shard_rows > 0 || prep->job.output.shard_bytes > 0 ? 0 : -1);
     stk_status status = path ? STK_OK : stki_fail_memory(err, 256, "a path");
 
-    if (status == STK_OK && !prep->job.format->resumes && stki_prep_exists(path))
-        status = stki_fail_at(err, STK_E_IO, (stki_place){path, -1, -1, NULL, NULL},
-                              "it already exists; --force replaces it when the new one is complete");
+    if (status == STK_OK && !prep->job.format->resumes)
+        status = stki_prep_check_free(path, err);
     stki_free(path);
     return status;
 }
@@ -277,12 +276,43 @@ static stk_status fail_present(const stk_prep *prep, stk_error *err)
     return status;
 }
 
+/* Returns whether the files are being renamed, by another process or by one that was interrupted. */
+static bool is_committing(const stk_prep *prep)
+{
+    char *path = stki_format("%s/commit.json", prep->job.work);
+    const bool exists = path && stki_prep_exists(path);
+
+    stki_free(path);
+    return exists;
+}
+
+/* Checks the files next to the data that the job writes, or with on_error: skip may write. If another process is
+ * renaming the files of this job, they are already there. */
+static stk_status check_beside(const stk_prep *prep, stk_error *err)
+{
+    stk_status status = STK_OK;
+    stk_error cause;
+
+    if (prep->job.stats || stki_count_needed(&prep->job))
+        status = stki_prep_check_free(prep->stats_path, &cause);
+    if (status == STK_OK && prep->job.prep.on_error == STKI_JOB_SKIP)
+        status = stki_prep_check_free(prep->skipped_path, &cause);
+    if (status == STK_OK || (!prep->opts.restart && is_committing(prep)))
+        return STK_OK;
+    if (err)
+        *err = cause;
+    return status;
+}
+
 static stk_status check_output(const stk_prep *prep, stk_error *err)
 {
     if (prep->opts.force)
         return STK_OK;
-    if (!stki_prep_exists(prep->manifest_path))
-        return check_name(prep, err);
+    if (!stki_prep_exists(prep->manifest_path)) {
+        stk_status status = check_name(prep, err);
+
+        return status == STK_OK ? check_beside(prep, err) : status;
+    }
     return fail_present(prep, err);
 }
 
@@ -403,29 +433,6 @@ static void note_complete(stk_prep *prep)
     prep->result.complete = true;
 }
 
-/* Checks whether the existing statistics are those of this job and of the current data, in which case nothing needs to
- * be done. */
-static stk_status look_for_statistics(stk_prep *prep, bool *made, stk_error *err)
-{
-    stki_prep_run run = begin_run(prep);
-    stki_job real;
-    json_t *stats = NULL, *mine = stki_job_json(&prep->job);
-    stk_status status = STK_OK;
-
-    *made = stki_prep_read_json(prep->stats_path, &stats, NULL) == STK_OK && mine &&
-            json_equal(mine, json_object_get(stats, "job"));
-    if (*made && (status = begin_look(prep, &real, err)) == STK_OK) {
-        status = stki_count_same(&prep->job, &run, stats, err);
-        end_look(prep, &real);
-    }
-    if (*made && status == STK_OK) /* left by a run that was interrupted at the very end */
-        status = stki_work_remove(prep->job.work, err);
-    prep->result.rows = json_integer_value(json_object_get(stats, "rows"));
-    json_decref(stats);
-    json_decref(mine);
-    return status;
-}
-
 /* Says what exists under the name of the statistics. */
 static stk_status fail_statistics_present(const stk_prep *prep, stk_error *err)
 {
@@ -447,19 +454,45 @@ static stk_status fail_statistics_present(const stk_prep *prep, stk_error *err)
     return status;
 }
 
+/* Checks whether the existing statistics are those of this job and of the current data, in which case nothing needs to
+ * be done. STK_E_IO: they are others. */
+static stk_status look_for_statistics(stk_prep *prep, bool *made, stk_error *err)
+{
+    stki_prep_run run = begin_run(prep);
+    stki_job real;
+    json_t *stats = NULL, *mine;
+    stk_status status = STK_OK;
+
+    *made = false;
+    if (prep->opts.force || !stki_prep_exists(prep->stats_path))
+        return STK_OK;
+    mine = stki_job_json(&prep->job);
+    *made = stki_prep_read_json(prep->stats_path, &stats, NULL) == STK_OK && mine &&
+            json_equal(mine, json_object_get(stats, "job"));
+    if (*made && (status = begin_look(prep, &real, err)) == STK_OK) {
+        status = stki_count_same(&prep->job, &run, stats, err);
+        end_look(prep, &real);
+    }
+    if (status == STK_OK && !*made)
+        status = fail_statistics_present(prep, err);
+    prep->result.rows = json_integer_value(json_object_get(stats, "rows"));
+    json_decref(stats);
+    json_decref(mine);
+    return status;
+}
+
 /* Runs a job without output. */
 static stk_status count_alone(stk_prep *prep, stk_error *err)
 {
     stki_prep_run run = begin_run(prep);
     stk_prep_result *r = &prep->result;
     bool made = false;
-    stk_status status = STK_OK;
+    stk_status status = look_for_statistics(prep, &made, err);
 
-    if (!prep->opts.force && stki_prep_exists(prep->stats_path)) {
-        status = look_for_statistics(prep, &made, err);
-        if (status == STK_OK && !made)
-            return fail_statistics_present(prep, err);
-    }
+    if (status != STK_OK && !made)
+        return status;
+    if (made && status == STK_OK) /* the folder was left by a run that was interrupted at the very end */
+        status = stki_work_remove(prep->job.work, err);
     if (made && status == STK_OK)
         note_complete(prep);
     else if (!made)
@@ -720,6 +753,21 @@ static stk_status fill_plan_alone(stk_prep *prep, stk_prep_plan *plan, stk_error
     return status;
 }
 
+/* Fails if a file exists that the job would not replace. */
+static stk_status check_free(stk_prep *prep, stk_error *err)
+{
+    stki_prep_totals totals;
+    bool made;
+    stk_status status;
+
+    if (!prep->job.format)
+        return look_for_statistics(prep, &made, err);
+    if (!prep->opts.restart && is_committing(prep)) /* its files may already have their names */
+        return STK_OK;
+    status = look_for_output(prep, &made, &totals, err);
+    return status == STK_OK && !made ? check_output(prep, err) : status;
+}
+
 static stk_status look_at(stk_prep *prep, bool pretended, stk_prep_plan *plan, stk_error *err)
 {
     stki_prep_run run;
@@ -766,6 +814,8 @@ stk_status stk_prep_get_plan(stk_prep *prep, stk_prep_plan *out, stk_error *err)
     if (status == STK_OK)
         status = look_at(prep, prep->job.document != real.document, &plan, err);
     end_look(prep, &real);
+    if (status == STK_OK)
+        status = check_free(prep, err);
     stki_apart_try(NULL);
     stki_apart_end_trial();
     if (trial.made && !text)

@@ -287,10 +287,11 @@ static stk_status rename_all(const stki_job *job, const char *making, const json
     return status;
 }
 
-/* Moves a file of the work folder to NAME.ENDING; if it does not exist, removes NAME.ENDING. */
-static stk_status place(const stki_job *job, const char *name, const char *ending, bool wanted, stk_error *err)
+/* Copies a file of the work folder to NAME.ENDING. If the job did not write one, removes that of the previous data set,
+ * if it had one: any other file of that name is not the job's. */
+static stk_status place(const stki_job *job, const char *ending, bool wanted, bool had, stk_error *err)
 {
-    char *from = stki_format("%s/%s", job->work, name), *to = stki_beside_output(job, ending);
+    char *from = stki_format("%s/%s", job->work, ending), *to = stki_beside_output(job, ending);
     char *text = NULL;
     int64_t bytes;
     stk_status status = STK_OK;
@@ -298,7 +299,7 @@ static stk_status place(const stki_job *job, const char *name, const char *endin
     if (!from || !to)
         status = stki_fail_memory(err, 256, "a path");
     else if (!wanted)
-        status = remove_if_there(to, err);
+        status = had ? remove_if_there(to, err) : STK_OK;
     else if (stki_prep_exists(from)) { /* the file is copied, because the work folder may be on another file system */
         status = stki_prep_read_file(from, &text, &bytes, err);
         if (status == STK_OK)
@@ -308,6 +309,18 @@ static stk_status place(const stki_job *job, const char *name, const char *endin
     stki_free(from);
     stki_free(to);
     return status;
+}
+
+/* Returns whether the data set of a manifest has a list of failed samples. */
+static bool had_skipped(const json_t *manifest)
+{
+    return json_integer_value(json_object_get(json_object_get(manifest, "totals"), "skipped")) > 0;
+}
+
+/* Returns whether the data set of a manifest has a statistics file. */
+static bool had_stats(const json_t *manifest)
+{
+    return json_object_get(json_object_get(manifest, "job"), "stats") || json_object_get(manifest, "requested");
 }
 
 static stk_status write_manifest(const stki_job *job, const json_t *manifest, stk_error *err)
@@ -365,7 +378,8 @@ static char *making_of(const stki_job *job, const json_t *commit)
 /* Carries out commit.json; may be repeated after an interruption. */
 static stk_status carry_out(const stki_job *job, const json_t *commit, stk_error *err)
 {
-    const json_t *manifest = json_object_get(commit, "manifest"), *files = json_object_get(commit, "files");
+    const json_t *manifest = json_object_get(commit, "manifest"), *files = json_object_get(commit, "files"),
+                 *old = json_object_get(commit, "old");
     char *path, *making;
     stk_status status = STK_OK;
 
@@ -377,11 +391,11 @@ static stk_status carry_out(const stki_job *job, const json_t *commit, stk_error
     if (!path || !making)
         status = stki_fail_memory(err, 256, "a path");
     if (status == STK_OK && (status = remove_if_there(path, err)) == STK_OK &&
-        (status = remove_old(job, json_object_get(commit, "old"), files, err)) == STK_OK &&
+        (status = remove_old(job, old, files, err)) == STK_OK &&
         (status = rename_all(job, making, files, err)) == STK_OK &&
-        (status = place(job, "skipped.jsonl", "skipped.jsonl", json_is_true(json_object_get(commit, "skipped")),
+        (status = place(job, "skipped.jsonl", json_is_true(json_object_get(commit, "skipped")), had_skipped(old),
                         err)) == STK_OK &&
-        (status = place(job, "stats.json", "stats.json", json_is_true(json_object_get(commit, "stats")), err)) ==
+        (status = place(job, "stats.json", json_is_true(json_object_get(commit, "stats")), had_stats(old), err)) ==
             STK_OK &&
         (status = stki_prep_sync_folder_of(job->path, err)) == STK_OK)
         status = write_manifest(job, manifest, err);
@@ -479,6 +493,21 @@ static stk_status check_targets(const stki_prep_run *run, const json_t *files, s
     return status;
 }
 
+/* Checks the files next to the data again, because they may have been created while the job ran. */
+static stk_status check_beside(const stki_prep_run *run, const stki_prep_totals *totals, stk_error *err)
+{
+    char *skipped = stki_beside_output(run->job, "skipped.jsonl"), *stats = stki_beside_output(run->job, "stats.json");
+    stk_status status = skipped && stats ? STK_OK : stki_fail_memory(err, 256, "a path");
+
+    if (status == STK_OK && totals->skipped > 0)
+        status = stki_prep_check_free(skipped, err);
+    if (status == STK_OK && (run->observer_count > 0 || run->job->counted))
+        status = stki_prep_check_free(stats, err);
+    stki_free(skipped);
+    stki_free(stats);
+    return status;
+}
+
 static stk_status write_commit(const stki_prep_run *run, json_t *files, const json_t *skipped,
                                const stki_prep_totals *totals, stk_error *err)
 {
@@ -523,6 +552,8 @@ stk_status stki_prep_commit(stki_prep_run *run, stki_prep_totals *out, stk_error
     out->files = (int64_t)json_array_size(files);
     for (size_t i = 0; i < json_array_size(files); i++)
         out->bytes += json_integer_value(json_object_get(json_array_get(files, i), "bytes"));
+    if (status == STK_OK && !run->opts->force)
+        status = check_beside(run, out, err);
     if (status == STK_OK && out->skipped > 0)
         status = write_skipped(run, skipped, err);
     if (status == STK_OK && (run->observer_count > 0 || run->job->counted))
