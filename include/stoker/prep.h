@@ -112,7 +112,8 @@ typedef struct stk_prep_plan {
 /* Opens the data and computes the plan, without writing anything. Damaged HDF5 files may crash libhdf5, so if the job
  * reads HDF5 files, the `stoker` program computes the plan first, in a child process; if that crashes, STK_E_CORRUPT is
  * returned. The environment variable STOKER_HELPER names the program; by default it is the one installed with the
- * library. If there is none, the plan is computed in this process only. */
+ * library. If there is none, the plan is computed in this process only. STK_E_IO: without `force`, a file that exists
+ * would be replaced, as in stk_prep_run; the output of this job itself is no error. */
 STK_API stk_status stk_prep_get_plan(stk_prep *job, stk_prep_plan *out, stk_error *err);
 
 /* Size of the output and duration, estimated by computing some of the rows. */

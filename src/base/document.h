@@ -61,6 +61,10 @@ stk_status stki_document_parse(const char *text, int64_t length, const char *ori
 /* Reads a config file and its includes. `path` must be a regular file. */
 stk_status stki_document_open(const char *path, stki_document **out, stk_error *err);
 void stki_document_destroy(stki_document *document);
+/* Returns whether the document was read from this file, which it may have included, or one of its strings that are
+ * paths (`opened`), other than the `except` nodes, names it. */
+bool stki_document_uses(const stki_document *document, const char *file, const stki_node *const *except,
+                        int except_count);
 /* The root is always a map, possibly empty. */
 const stki_node *stki_document_root(const stki_document *document);
 

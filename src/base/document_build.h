@@ -5,9 +5,16 @@
 
 #include "document.h"
 
+/* A file that was read into a document. */
+struct stki_document_source {
+    struct stki_document_source *next;
+    const char *path;
+};
+
 struct stki_document {
     struct stki_document_block *blocks;         /* newest first */
     int64_t read_bytes, text_bytes, node_count; /* counted against the limits */
+    struct stki_document_source *sources;       /* last first */
     stki_node *root;                            /* the node with the largest layer in the tree */
     int layer;                                  /* layer of new nodes */
     bool assigned; /* the current layer is that of the assignments, which count as one source */

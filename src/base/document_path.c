@@ -3,6 +3,7 @@
 #include "allocate.h"
 #include "document_build.h"
 #include "error.h"
+#include "stamp.h"
 #include "text_check.h"
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +51,30 @@ stk_status stki_document_resolve(stki_document *document, stki_node *node, const
     stk_status status = stki_node_file(node, &node->opened, err);
 
     return status == STK_OK ? keep_path(document, stki_node_path_from(node, base_dir), &node->opened, err) : status;
+}
+
+static bool names(const stki_node *node, const stki_stamp *file, const stki_node *const *except, int except_count)
+{
+    bool found = node->opened && stki_stamp_is_of(file, node->opened);
+
+    for (int i = 0; i < except_count; i++)
+        found = found && node != except[i];
+    for (int i = 0; i < node->count && !found; i++)
+        found = names(node->items[i], file, except, except_count);
+    return found;
+}
+
+bool stki_document_uses(const stki_document *document, const char *file, const stki_node *const *except,
+                        int except_count)
+{
+    stki_stamp stamp;
+
+    if (stki_stamp_take(file, &stamp, NULL) != STK_OK)
+        return false;
+    for (const struct stki_document_source *source = document->sources; source; source = source->next)
+        if (stki_stamp_is_of(&stamp, source->path))
+            return true;
+    return names(document->root, &stamp, except, except_count);
 }
 
 static bool is_utf8(const char *text)

@@ -227,6 +227,17 @@ static stk_status check_frame(const struct frame *frame, const char *path, const
     return STK_E_LIMIT;
 }
 
+static stk_status add_source(stki_document *document, const char *path, stk_error *err)
+{
+    struct stki_document_source *source = stki_document_alloc(document, sizeof *source, err);
+
+    if (!source)
+        return STK_E_MEMORY;
+    *source = (struct stki_document_source){document->sources, path};
+    document->sources = source;
+    return STK_OK;
+}
+
 static stk_status load_file(stki_document *document, const char *path, const stki_node *mention,
                             const struct frame *outer, stki_node **out, stk_error *err)
 {
@@ -243,6 +254,8 @@ static stk_status load_file(stki_document *document, const char *path, const stk
         status = stki_fail_memory(err, (int64_t)strlen(path), "a path");
     if (status == STK_OK)
         status = stki_document_text(document, path, (int64_t)strlen(path), &location, &file, err);
+    if (status == STK_OK)
+        status = add_source(document, file, err);
     if (status == STK_OK)
         status = load_text(document, text, length, file, directory, &frame, out, err);
     stki_free(directory);

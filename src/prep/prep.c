@@ -711,7 +711,7 @@ static stk_status fill_plan(stk_prep *prep, stki_prep_run *run, bool pretended, 
     stki_prep_missing missing;
     int64_t first, end, left = 0;
     bool found = false;
-    stk_status status = stki_prep_check_target(run, prep->job.path, err);
+    stk_status status = stki_prep_check_targets(run, err);
 
     if (status == STK_OK && !pretended)
         status = stki_work_look(run, &found, err);
@@ -748,6 +748,8 @@ static stk_status fill_plan_alone(stk_prep *prep, stk_prep_plan *plan, stk_error
         plan->samples = run.loader->core->dataset->count;
         plan->positions = stk_loader_samples(run.loader);
         plan->output_exists = stki_prep_exists(prep->stats_path);
+        run.core = run.loader->core;
+        status = stki_prep_check_targets(&run, err);
     }
     stki_prep_close_loader(&run);
     return status;

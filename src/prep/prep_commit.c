@@ -311,18 +311,6 @@ static stk_status place(const stki_job *job, const char *ending, bool wanted, bo
     return status;
 }
 
-/* Returns whether the data set of a manifest has a list of failed samples. */
-static bool had_skipped(const json_t *manifest)
-{
-    return json_integer_value(json_object_get(json_object_get(manifest, "totals"), "skipped")) > 0;
-}
-
-/* Returns whether the data set of a manifest has a statistics file. */
-static bool had_stats(const json_t *manifest)
-{
-    return json_object_get(json_object_get(manifest, "job"), "stats") || json_object_get(manifest, "requested");
-}
-
 static stk_status write_manifest(const stki_job *job, const json_t *manifest, stk_error *err)
 {
     char *path = stki_beside_output(job, "manifest.json");
@@ -393,10 +381,10 @@ static stk_status carry_out(const stki_job *job, const json_t *commit, stk_error
     if (status == STK_OK && (status = remove_if_there(path, err)) == STK_OK &&
         (status = remove_old(job, old, files, err)) == STK_OK &&
         (status = rename_all(job, making, files, err)) == STK_OK &&
-        (status = place(job, "skipped.jsonl", json_is_true(json_object_get(commit, "skipped")), had_skipped(old),
+        (status = place(job, "skipped.jsonl", json_is_true(json_object_get(commit, "skipped")),
+                        stki_prep_had_skipped(old), err)) == STK_OK &&
+        (status = place(job, "stats.json", json_is_true(json_object_get(commit, "stats")), stki_prep_had_stats(old),
                         err)) == STK_OK &&
-        (status = place(job, "stats.json", json_is_true(json_object_get(commit, "stats")), had_stats(old), err)) ==
-            STK_OK &&
         (status = stki_prep_sync_folder_of(job->path, err)) == STK_OK)
         status = write_manifest(job, manifest, err);
     if (status == STK_OK)

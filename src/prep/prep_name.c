@@ -30,6 +30,16 @@ char *stki_beside_output(const stki_job *job, const char *ending)
     return stki_format("%s.%s", job->stem, ending);
 }
 
+bool stki_prep_had_skipped(const json_t *manifest)
+{
+    return json_integer_value(json_object_get(json_object_get(manifest, "totals"), "skipped")) > 0;
+}
+
+bool stki_prep_had_stats(const json_t *manifest)
+{
+    return json_object_get(json_object_get(manifest, "job"), "stats") || json_object_get(manifest, "requested");
+}
+
 /* ---- owner ---- */
 
 static const char *base_of(const char *path)

@@ -131,6 +131,9 @@ stk_status stki_prep_space(const stki_prep_run *run, stk_error *err);
 /* prep_name.c */
 /* Returns the path NAME.ENDING next to the output. */
 char *stki_beside_output(const stki_job *job, const char *ending);
+/* Returns whether the data set of a manifest (null: none) has a list of failed samples, or statistics. */
+bool stki_prep_had_skipped(const json_t *manifest);
+bool stki_prep_had_stats(const json_t *manifest);
 /* Acquires NAME.prep.lock next to the output, which is shared by the processes of one job. STK_E_BUSY names it and a
  * process of the other job that holds it. The caller must call stki_name_release even if this fails. */
 stk_status stki_name_take(const stki_job *job, stki_name_lock *out, stk_error *err);
@@ -159,8 +162,10 @@ stk_status stki_work_remove(const char *folder, stk_error *err);
 char *stki_work_journal(const stki_prep_run *run, int64_t unit);
 char *stki_work_piece(const stki_prep_run *run, int64_t piece);
 char *stki_work_file(const stki_prep_run *run, const char *name);
-/* STK_E_CONFIG: the file is an input of the job. */
+/* STK_E_CONFIG: the job reads the file: its data, its config, or a file that the config names. */
 stk_status stki_prep_check_target(const stki_prep_run *run, const char *path, stk_error *err);
+/* Like stki_prep_check_target, for every file that the job would replace or remove, as far as the names are known. */
+stk_status stki_prep_check_targets(const stki_prep_run *run, stk_error *err);
 /* Sets *done to whether the unit is complete, and *rows to the number of its finished positions. */
 stk_status stki_prep_unit_done(const stki_prep_run *run, int64_t unit, bool *done, int64_t *rows, stk_error *err);
 /* Appends the lines of a complete unit's pieces, in order, to `pieces`. */
