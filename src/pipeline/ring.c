@@ -238,8 +238,8 @@ static void publish(stki_ring *ring, stki_ring_slot *slot)
     stki_lock(&ring->lock);
 }
 
-/* Between two phases: if the ring was restarted after the slot was opened, makes the slot free, which avoids the work
- * of the next phase, and returns true. Called without the lock, and only if none of the slot's tiles is left. */
+/* Before a phase: if the ring was restarted after the slot was opened, makes the slot free, which avoids the work of
+ * the phase, and returns true. Called without the lock, and only if none of the slot's tiles is left. */
 static bool give_up(stki_ring *ring, stki_ring_slot *slot)
 {
     stki_cond *worker;
@@ -433,7 +433,7 @@ void stki_ring_run(stki_ring *ring, int worker, stki_ring_clocks *clocks)
         } else if (!stopping && run) {
             slot = run;
             run = slot->next;
-            complete = begin(ring, slot, worker);
+            complete = !give_up(ring, slot) && begin(ring, slot, worker);
         } else {
             stki_lock(&ring->lock);
             ring->working += newcomer;
