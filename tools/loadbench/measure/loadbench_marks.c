@@ -1,5 +1,5 @@
-/* loadbench_marks.c: see loadbench_marks.h. Marks are totals since the loader was opened, so removing a mark simply
- * joins the two intervals beside it. */
+/* loadbench_marks.c: see loadbench_marks.h. Marks are totals since the loader was opened, so removing a mark merges
+ * the intervals before and after it. */
 #include "loadbench_marks.h"
 #include "allocate.h"
 #include "error.h"
