@@ -4,7 +4,7 @@
  *
  * With a synthetic data set of 10^9 samples in random order, prints the median and longest time to save and to restore
  * positions throughout the epoch, and the time from opening, and from a restore, to the first batch. Then prints the
- * processor time per sample with loader.digest none, order and bytes (alternating), for samples of 16 bytes (for which
+ * CPU time per sample with loader.digest none, order and bytes (alternating), for samples of 16 bytes (for which
  * a row costs least), 2 KiB and 150 KiB.
  */
 #include "clock.h"
@@ -102,7 +102,7 @@ static void measure_positions(int repeats)
     print_times("opened to first batch", opened_ns, repeats / 10 + 1);
 }
 
-/* Processor time of all threads; it depends little on other programs. */
+/* CPU time of all threads; it depends little on other programs. */
 static int64_t processor_ns(void)
 {
     struct timespec t;

@@ -3,7 +3,7 @@
  *     bench_sink [--folder DIR] [--bytes 512] [--row 196608] [--rounds 5] [--sync]
  *
  * Rows from 64 MiB of memory are written to an .npy, a .beton, a tar and a raw file in batches of 64 rows, alternating
- * with a plain loop of write(2) over the same batches. The program prints the median wall time and processor time, and
+ * with a plain loop of write(2) over the same batches. The program prints the median wall time and CPU time, and
  * their ratios to the plain loop. Without --sync, files are not synced; with it, every variant ends with its fsync,
  * including the plain loop.
  */

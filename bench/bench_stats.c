@@ -9,7 +9,7 @@
  *   - jobs that quantize it to int8 after a calibration pass; their limit is reading the file twice and writing a
  *     quarter of the bytes
  *
- * The program prints median wall times, bytes/s, processor time, and the ratio to the limit.
+ * The program prints median wall times, bytes/s, CPU time, and the ratio to the limit.
  */
 #include "bench_support.h"
 #include "limit_kernels.h"

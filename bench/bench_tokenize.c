@@ -2,7 +2,7 @@
  *
  *     bench_tokenize TEXTS [VOCABULARY SPLIT [ROUNDS]]      TEXTS: documents, each followed by a NUL
  *
- * Prints the best round: bytes per second of processor time, the number of tokens, and the time to open the vocabulary.
+ * Prints the best round: bytes per second of CPU time, the number of tokens, and the time to open the vocabulary.
  */
 #include "bench_support.h"
 #include "tokenize.h"

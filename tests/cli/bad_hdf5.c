@@ -4,7 +4,7 @@
  *     spin      opening a file never returns
  *     die       opening a file kills the process, as the kernel does when memory runs out
  *     later     opening a file fails, and the program aborts when it exits
- *     slow      every read takes half a second of processor time; the values are whatever the buffer holds */
+ *     slow      every read takes half a second of CPU time; the values are whatever the buffer holds */
 #include <dlfcn.h>
 #include <hdf5.h>
 #include <signal.h>

@@ -6,7 +6,7 @@
 Each of COUNT files is a seed file with 1 to 3 changes in its metadata: numbers after a signature become limits,
 lengths, other addresses or random bits, or bytes are copied over others; most checksums are corrected afterwards.
 `stoker inspect`, `stoker verify` and `stoker prep --dry-run` run on each file, and fail if they end with a signal
-or use more than 10 s of processor time. Then `stoker prep` runs with a libhdf5 that aborts when it opens a file
+or use more than 10 s of CPU time. Then `stoker prep` runs with a libhdf5 that aborts when it opens a file
 (tests/cli/bad_hdf5.c). If it does not abort, stoker read the file without libhdf5, and any other signal is a
 failure. If it aborts, the job runs again with the real libhdf5, and signals are only counted. Prints the counts;
 the exit status is 1 if anything failed. --keep saves the files that failed.
@@ -138,8 +138,8 @@ def limit():
 
 
 def run(words, preload=None, timeout=600):
-    """The exit status (negative: a signal; None: timeout), the seconds of processor time, and the output. The timeout
-    exists because on a busy machine a second of processor time takes longer."""
+    """The exit status (negative: a signal; None: timeout), the seconds of CPU time, and the output. The timeout
+    exists because on a busy machine a second of CPU time takes longer."""
     env = dict(os.environ)
     if preload:
         env.update(LD_PRELOAD=preload, BAD_HDF5_DOES="crash")

@@ -1,4 +1,4 @@
-/* Tests of the processor time of other processes, computed from lines of /proc/stat in the forms that systems write,
+/* Tests of the CPU time of other processes, computed from lines of /proc/stat in the forms that systems write,
  * and of when it is not reliable. */
 #include "loadbench_others.h"
 #include <setjmp.h>

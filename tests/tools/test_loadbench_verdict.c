@@ -455,7 +455,7 @@ static void limits_end_what_is_predicted(void **state)
     assert_float_equal(lb_foresee_deeper(&shares), 2, 0.01);
     shares.disk = 1;
     assert_float_equal(lb_foresee_deeper(&shares), 1, 0.01);
-    /* faster than the available processor time permits, according to the clocks of other processes: more slots must not
+    /* faster than the available CPU time permits, according to the clocks of other processes: more slots must not
      * be predicted to cost anything */
     shares = clocks_of(2, 4, 0.01, 0, 0.005, 0);
     shares.cpu_s = 1000 * 0.01, shares.cores = 1;

@@ -18,7 +18,7 @@ struct lb_load {
     int64_t busy_ns;            /* time of all programs, interrupts, and time stolen by the hypervisor */
     int64_t idle_ns;            /* idle time, including that spent waiting for a disk */
     int64_t step_ns;            /* resolution of the clocks */
-    int64_t own_ns;             /* processor time of this process */
+    int64_t own_ns;             /* CPU time of this process */
     int64_t queued_ns;          /* total time that its threads waited for a processor; -1: unknown */
     int64_t at_ns;              /* time of the reading */
     int64_t periods, throttled; /* periods of the control group's quota; those in which it was throttled */

@@ -10,7 +10,7 @@ struct lb_model {
     int tiles;          /* tiles of a batch, 1 or more */
     double work_s;      /* worker time of a batch, sum over its tiles */
     double copy_s, consumer_s;
-    double cpu_s; /* processor time of a batch, all threads together */
+    double cpu_s; /* CPU time of a batch, all threads together */
     double cores; /* processors that the process may use; 0: unlimited */
 };
 

@@ -84,7 +84,7 @@ struct lb_summary lb_result_utilization(const struct lb_result *result);
 /* Shares of time over all runs. */
 struct lb_shares lb_result_shares(const struct lb_result *result);
 void lb_result_verdict(const struct lb_result *result, struct lb_verdict *out);
-/* Processor time used by other programs while measuring. */
+/* CPU time used by other programs while measuring. */
 void lb_result_quiet(const struct lb_result *result, struct lb_quiet *out);
 
 /* The result as JSON, owned by the caller. NULL: no memory. */

@@ -38,7 +38,7 @@ struct lb_shares {
     int64_t batches, samples, slots, tiles;
     double limit; /* share of the memory limit that was reached; 0: not measured */
     double disk;  /* share of the disk limit; 0: not measured, or data came from memory */
-    double cpu_s; /* processor time of all threads */
+    double cpu_s; /* CPU time of all threads */
     double cores; /* available to this process: its limit minus the use of others; 0: unknown */
     int64_t device_slots;
     double throttled; /* share of periods in which the cgroup was throttled */
@@ -71,7 +71,7 @@ extern const char *const lb_confidence_words[]; /* "low", "medium", "high" */
 void lb_verdict(const struct lb_shares *shares, struct lb_verdict *out);
 /* Judges each repeat on its own, and lowers the confidence of `out` if some have another bottleneck. */
 void lb_verdict_agree(const struct lb_shares *each, int count, struct lb_verdict *out);
-/* Lowers the confidence of `out` according to the processor time that other programs used, because stage times are
+/* Lowers the confidence of `out` according to the CPU time that other programs used, because stage times are
  * wall-clock times and include time in which other programs ran. */
 void lb_verdict_quiet(const struct lb_quiet *quiet, struct lb_verdict *out);
 /* Writes, for example, "other programs used 1.30 of 2 processors". */
