@@ -74,15 +74,15 @@ STK_API stk_status stk_tensor_randn(stk_dtype dtype, int ndim, const int64_t *sh
  * below `data`; to reverse an axis, use stk_tensor_flip. */
 STK_API stk_status stk_tensor_wrap(void *data, stk_dtype dtype, int ndim, const int64_t *shape, const int64_t *strides,
                                    void (*free_fn)(void *context), void *context, stk_tensor *out, stk_error *err);
-/* A CPU vector of `count` elements starting at byte `offset` of the buffer, like NumPy's frombuffer. Uses the memory
+/* A CPU vector of `count` elements starting at byte `offset` of the buffer, like NumPy's frombuffer. The memory is used
  * without a copy; any alignment will do. count -1: as many as the remaining bytes hold. free_fn is used as in
  * stk_tensor_wrap; if it is NULL, the tensor is borrowed. STK_E_BAD_ARG: the offset or the elements are outside the
  * buffer, or, with count -1, the remaining bytes are not a multiple of the element size. */
 STK_API stk_status stk_tensor_from_buffer(void *buffer, int64_t buffer_bytes, stk_dtype dtype, int64_t count,
                                           int64_t offset, void (*free_fn)(void *context), void *context,
                                           stk_tensor *out, stk_error *err);
-/* Copies `data_bytes` bytes of row-major elements in native byte order. STK_E_BAD_SHAPE: the shape takes another number
- * of bytes.
+/* Copies `data_bytes` bytes of row-major elements in native byte order. STK_E_BAD_SHAPE: a tensor of this shape does
+ * not have that many bytes.
  *     stk_tensor_from_array(STK_VALUES(float, 1, 2, 3, 4, 5, 6), STK_SHAPE(2, 3), NULL, &t, &err); */
 STK_API stk_status stk_tensor_from_array(stk_dtype dtype, const void *data, int64_t data_bytes, int ndim,
                                          const int64_t *shape, stk_device *device, stk_tensor *out, stk_error *err);

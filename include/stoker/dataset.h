@@ -10,8 +10,8 @@
  *
  * If a required argument is NULL, STK_E_BAD_ARG is returned. A writer may be used by one thread at a time. The file
  * gets its final name only after everything has been written, synced and checked; until then it is a temporary file in
- * the same folder, which is removed on failure. A failed commit keeps an existing file of that name, except if the
- * folder cannot be synced after the rename: then the name is removed.
+ * the same folder, which is removed on failure. A failed commit leaves an existing file of that name unchanged, unless
+ * the folder cannot be synced after the rename: then neither the new nor the old file remains.
  */
 #ifndef STOKER_DATASET_H
 #define STOKER_DATASET_H
@@ -26,9 +26,9 @@ extern "C" {
 typedef struct stki_npy_writer stk_npy_writer;
 
 /* Creates a .npy file of rows of this dtype and shape; the array's shape is the number of rows followed by `row_shape`
- * (row_ndim 0: the array is a vector). Commit replaces an existing file of the same name. STK_E_UNSUPPORTED: bf16 or an
- * 8-bit float, which .npy cannot name, and `alias` is not set. With `alias`, these are stored as ml_dtypes stores them;
- * the loader reads them with `source: {dtype: …}`. */
+ * (row_ndim 0: the array is a vector). Commit replaces an existing file of the same name. STK_E_UNSUPPORTED: the dtype
+ * is bf16 or an 8-bit float, for which .npy has no name, and `alias` is not set. With `alias`, these are stored as
+ * ml_dtypes stores them; the loader reads them with `source: {dtype: …}`. */
 STK_API stk_status stk_npy_create(const char *path, stk_dtype dtype, int row_ndim, const int64_t *row_shape, bool alias,
                                   stk_npy_writer **out, stk_error *err);
 /* Appends `count` rows, row-major and little-endian. After a failure, only abort and commit may be called, and commit
@@ -59,7 +59,7 @@ typedef struct stk_writer_opts {
     int32_t level;        /* npz, HDF5: deflate level, 1 to 9; 0: no compression */
     int64_t chunk_rows;   /* HDF5: rows per chunk; 0: contiguous if not compressed, otherwise chosen automatically */
     int32_t threads;      /* number of threads that compress; 0: one per processor */
-    bool alias;           /* npy, npz: store dtypes that the format cannot name as raw bytes, as in stk_npy_create */
+    bool alias;           /* npy, npz: store dtypes without a name in the format as raw bytes, as in stk_npy_create */
 } stk_writer_opts;
 
 #define STK_WRITER_OPTS_INIT STK_OPTS_INIT(stk_writer_opts)
@@ -196,12 +196,12 @@ typedef enum stk_tokens_format {
 } stk_tokens_format;
 
 /* Creates a file of tokens of this dtype. For Megatron, `path` is one of the two files, or their common prefix.
- * STK_E_UNSUPPORTED: the format does not have the dtype. */
+ * STK_E_UNSUPPORTED: the format does not support the dtype. */
 STK_API stk_status stk_tokens_create(const char *path, stk_tokens_format format, stk_dtype dtype,
                                      stk_tokens_writer **out, stk_error *err);
 /* Appends a document of `count` little-endian tokens, possibly 0. After a failure, only abort and commit may be called,
- * and commit fails too. STK_E_LIMIT: more tokens than the format can count, or, in Megatron's format, a u32 token of
- * 2^31 or more. */
+ * and commit fails too. STK_E_LIMIT: more tokens than the format allows, or, in Megatron's format, a u32 token of 2^31
+ * or more. */
 STK_API stk_status stk_tokens_append(stk_tokens_writer *writer, const void *tokens, int64_t count, stk_error *err);
 /* Finishes the file and frees the writer, even on failure. Megatron's .bin is renamed before the .idx, so if only the
  * latter fails, an existing .bin has already been replaced. */

@@ -139,8 +139,8 @@ typedef struct stk_field_opts {
     const char *const *paths; /* the shards of the field, one or more files, in this order */
     const char *synthetic;  /* instead of paths: a synthetic source, in the config language, "{count: 1000, shape: [8],
                                dtype: u8}" */
-    stk_dtype source_dtype; /* dtype in the file, if its format cannot name it (bfloat16 in .npy); NONE: the one that
-                               the file names */
+    stk_dtype source_dtype; /* dtype in the file, if its format has no name for it (bfloat16 in .npy); NONE: the one
+                               that the file states */
     stk_dtype dtype;        /* dtype of the batch; NONE: the one that the transforms produce */
     const char *source_layout; /* layout of a sample in the file: "chw", "hwc" ("nchw", "nhwc" mean the same); NULL:
                                   "hwc" for image files, otherwise not an image */
@@ -205,14 +205,14 @@ typedef struct stk_loader_opts {
                              open loaders applies; 0: 256 MiB */
     /* What happens if a sample cannot be read or decoded (docs/reference/errors.md). */
     stk_on_error on_error;
-    int64_t max_errors;        /* the run ends if more samples fail; 0: no limit; STK_NO_ERRORS: none; needs on_error */
+    int64_t max_errors;        /* number of samples that may fail; 0: no limit; STK_NO_ERRORS: none; needs on_error */
     double max_error_fraction; /* the same as a fraction of an epoch, 0 to 1; 0: 0.01; STK_NO_ERRORS: none */
     const char *error_list;    /* file to which failed samples are written, as JSON Lines; NULL: none */
     const char *resume_from;   /* file written by stk_loader_save_file to resume from; NULL: start at the beginning */
-    stk_resume resume;         /* whether a state with another data set, seed, batch, order or transform is accepted */
-    stk_digest digest;         /* computes a digest of the delivered rows: stk_loader_digest */
-    stk_launcher launcher;     /* whether rank and world_size are read from the launcher's environment */
-    int64_t replication;       /* number of neighboring ranks that read the same data; 0: 1 */
+    stk_resume resume;     /* whether a state with a different data set, seed, batch, order or transform is accepted */
+    stk_digest digest;     /* computes a digest of the delivered rows: stk_loader_digest */
+    stk_launcher launcher; /* whether rank and world_size are read from the launcher's environment */
+    int64_t replication;   /* number of neighboring ranks that read the same data; 0: 1 */
     int64_t replication_blocks; /* number of equal blocks of ranks that read the same data; 0: 1 */
     stk_guard sigbus_guard;     /* ON: truncated mapped files cause errors in their records, not a crash (see above) */
     /* Further options of the order (docs/internals/order.md). */
@@ -232,10 +232,11 @@ typedef struct stk_loader_opts {
                                 measured at open */
     /* Optional: returns memory of the caller for the rows of a field on the device, one buffer for each of the
      * device_prefetch slots. Called while the loader opens, for every field and slot; `bytes` is the size of a full
-     * batch. The memory must stay valid as long as the loader and the batches held, and until the device is idle if
-     * close abandoned copies (STK_E_TIMEOUT), which may still write to it. Return NULL for all slots of a field to use
-     * the loader's own memory. Not called for fields whose rows differ in length. The loader still reserves space for
-     * the field in its own device slots, but uses it only if the device converts the field. */
+     * batch. The memory must stay valid until the loader is destroyed and the batches held are released. If close
+     * abandoned copies (STK_E_TIMEOUT), it must also stay valid until the device is idle, because they may still write
+     * to it. Return NULL for all slots of a field to use the loader's own memory. Not called for fields whose rows
+     * differ in length. The loader still reserves space for the field in its own device slots, but uses it only if the
+     * device converts the field. */
     void *(*device_buffer)(void *context, const char *field, int slot, int64_t bytes);
     void *device_buffer_context;
     /* Path of NAME.manifest.json, written by the preparation job that wrote the files (docs/reference/prep.md). When
@@ -414,7 +415,7 @@ STK_API stk_status stk_loader_tensor_name(const stk_loader *loader, int index, c
 
 /* One of the data sets. */
 typedef struct stk_dataset_info {
-    const char *name;  /* valid as long as the loader; "" for a single data set without a name */
+    const char *name;  /* valid until the loader is destroyed; "" for a single data set without a name */
     double weight;     /* share of an epoch, relative to the weights of the others */
     int64_t samples;   /* number of its samples, including those that a subset leaves out */
     int64_t first;     /* number of its first sample in stk_batch_indices */
@@ -425,7 +426,7 @@ STK_API int stk_loader_dataset_count(const stk_loader *loader); /* 1 if no data 
 STK_API stk_status stk_loader_dataset(const stk_loader *loader, int index, stk_dataset_info *out, stk_error *err);
 
 typedef struct stk_field_info {
-    const char *name; /* valid as long as the loader */
+    const char *name; /* valid until the loader is destroyed */
     stk_dtype source_dtype, dtype;
     int ndim;                    /* number of axes in a batch, including the row axis */
     int64_t shape[STK_MAX_DIMS]; /* shape of a full batch; -1 for an axis that varies */
@@ -437,11 +438,11 @@ typedef struct stk_field_info {
 STK_API stk_status stk_loader_field(const stk_loader *loader, int index, stk_field_info *out, stk_error *err);
 /* The class names of a field's labels (source.classes, docs/reference/formats.md): class i has the name (*names)[i], in
  * the file's encoding. The table is the same for all files and data sets of the field. NULL and 0: the labels have no
- * names. Valid as long as the loader. STK_E_RANGE: there is no field with that number. */
+ * names. Valid until the loader is destroyed. STK_E_RANGE: there is no field with that number. */
 STK_API stk_status stk_loader_classes(const stk_loader *loader, int index, const char *const **names, int64_t *count,
                                       stk_error *err);
-/* All effective options, after defaults, limits and detection have been applied, as JSON. Valid as long as the loader.
- */
+/* All effective options, after defaults, limits and detection have been applied, as JSON. Valid until the loader is
+ * destroyed. */
 STK_API const char *stk_loader_options_json(const stk_loader *loader);
 /* One effective option as JSON: 4, "random", null. Sizes are in bytes, times in ns. `name` is the name of an option
  * ("loader.timeout", "dataset.fields.image.layout", "datasets.0.weight"), or a path in stk_loader_options_json
@@ -454,8 +455,8 @@ STK_API char *stk_loader_options_tables(void);
 /* Notes on the loader, one sentence each, without duplicates: where it differs from what was requested ("prefetch
  * lowered from 8 to 5: …"), and other facts, such as how well a block order shuffles. Notes may be added during a run
  * (if the error list cannot be written, for example), so read them again at its end. At most 32 are kept; if there were
- * more, the last one says how many. Valid as long as the loader. NULL: there is no note with that number. Any thread.
- */
+ * more, the last one says how many. Valid until the loader is destroyed. NULL: there is no note with that number. Any
+ * thread. */
 STK_API int stk_loader_note_count(const stk_loader *loader);
 STK_API const char *stk_loader_note(const stk_loader *loader, int index);
 /* Describes in plain text what the loader will do: fields, shards, what each list of transforms was compiled to, how
@@ -464,7 +465,7 @@ STK_API char *stk_loader_explain(const stk_loader *loader);
 /* The tables of all config keys, as text. Free with stk_text_free. NULL: out of memory. */
 STK_API char *stk_loader_options_help(void);
 
-/* Counters since open. Times are in ns, summed over the workers and, if it helps, the consumer. */
+/* Counters since open. Times are in ns, summed over the workers and, if the consumer helps, the consumer. */
 typedef struct stk_loader_stats {
     uint32_t struct_size;   /* set by the caller */
     uint32_t workers;       /* number of worker threads; 0: inline */

@@ -122,7 +122,7 @@ STK_API stk_status stk_tensor_clamp_into(const stk_tensor *tensor, const stk_sca
                                          stk_tensor *out, stk_error *err);
 
 /* ---- reductions ----
- * `dims` lists `dim_count` distinct dimensions (STK_E_BAD_DIM); NULL: all. `keep` keeps them with length 1.
+ * `dims` lists `dim_count` distinct dimensions (STK_E_BAD_DIM); NULL: all. With `keep`, they remain with length 1.
  */
 
 /* The sum. bool and integers are summed as i64 and wrap. If `dtype` is not STK_DTYPE_NONE, elements are cast to it

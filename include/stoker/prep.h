@@ -50,13 +50,13 @@ typedef struct stk_prep_progress {
     uint32_t struct_size; /* set by the library */
     int32_t phase;        /* stk_prep_phase */
     /* Positions in this process's share of the phase: the number done, including failed ones and those of earlier runs,
-     * and the number of all. */
+     * and the total. */
     int64_t rows, row_total;
     int64_t resumed_rows;        /* how many of `rows` an earlier run completed */
     int64_t failed_rows;         /* how many of `rows` were skipped because their samples failed */
     int64_t bytes_in;            /* bytes of samples read by this run */
     int64_t bytes_out;           /* bytes written to files by this run */
-    int64_t pieces, piece_total; /* pieces completed by this run in the phase, and the number of all pieces */
+    int64_t pieces, piece_total; /* pieces completed by this run in the phase, and the total number of pieces */
     int64_t elapsed_ns;          /* duration of the phase in this run */
     int64_t wait_rows_ns;        /* waiting for the loader: reading, decoding, transforming */
     int64_t wait_finish_ns;      /* waiting for encoders and statistics */
@@ -113,7 +113,7 @@ typedef struct stk_prep_plan {
  * reads HDF5 files, the `stoker` program computes the plan first, in a child process; if that crashes, STK_E_CORRUPT is
  * returned. The environment variable STOKER_HELPER names the program; by default it is the one installed with the
  * library. If there is none, the plan is computed in this process only. STK_E_IO: without `force`, a file that exists
- * would be replaced, as in stk_prep_run; the output of this job itself is no error. */
+ * would be replaced, as in stk_prep_run; the output of this job itself is not an error. */
 STK_API stk_status stk_prep_get_plan(stk_prep *job, stk_prep_plan *out, stk_error *err);
 
 /* Size of the output and duration, estimated by computing some of the rows. */
@@ -139,7 +139,7 @@ STK_API stk_status stk_prep_run(stk_prep *job, stk_error *err);
 /* Asks the running job to stop soon. May be called from any thread and from signal handlers. NULL is allowed. */
 STK_API void stk_prep_cancel(stk_prep *job);
 
-/* The result of a run. Strings are valid as long as the job. */
+/* The result of a run. Strings are valid until the job is destroyed. */
 typedef struct stk_prep_result {
     uint32_t struct_size;      /* set by the caller */
     bool complete;             /* the output is complete; false only with several tasks or no_merge */

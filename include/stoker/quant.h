@@ -86,8 +86,8 @@ STK_API stk_status stk_quant_percentile(const stk_tensor *samples, stk_qdtype qd
 STK_API stk_status stk_quant_histogram(const stk_tensor *samples, stk_qdtype qdtype, stk_qscheme scheme, int64_t bins,
                                        double low, double high, stk_quant **out, stk_error *err);
 /* From the range [low * k / steps, high * k / steps], k = 1 to steps (0: 100), that gives these samples the smallest
- * mean squared error after quantizing and dequantizing; the widest of equally good ranges. Makes `steps` passes over
- * the samples. `mean_squared_error` may be NULL. */
+ * mean squared error after quantizing and dequantizing. If several ranges are equally good, the widest one is used.
+ * Makes `steps` passes over the samples. `mean_squared_error` may be NULL. */
 STK_API stk_status stk_quant_mse(const stk_tensor *samples, stk_qdtype qdtype, stk_qscheme scheme, int64_t steps,
                                  stk_quant **out, double *mean_squared_error, stk_error *err);
 

@@ -1,6 +1,7 @@
 /* tensor.h: strided tensors. A stk_tensor is a plain value: an address, a shape, signed byte strides, a dtype, a device
  * and a counted reference to the storage that owns the memory, or none. Views copy no elements: they retain the storage
- * of their base and have another address, shape or strides. The semantics are torch's, plus negative strides (flip).
+ * of their base and have a different address, shape or strides. The semantics are torch's, plus negative strides
+ * (flip).
  *
  * Ownership: a tensor returned by a function here must be released once with stk_tensor_release. Copying the struct
  * does not add a reference (stk_tensor_retain does). A tensor whose `storage` is NULL is borrowed: releasing it has no
@@ -157,8 +158,8 @@ STK_API stk_status stk_tensor_set(stk_tensor *tensor, int ndim, const int64_t *i
 
 /* ---- views ---- */
 
-/* The same elements, in row-major order, with another shape. One size may be -1: it follows from the others.
- * STK_E_BAD_SHAPE: another number of elements. STK_E_BAD_VIEW: the strides do not allow this view. */
+/* The same elements, in row-major order, with a different shape. One size may be -1: it follows from the others.
+ * STK_E_BAD_SHAPE: the shape has a different number of elements. STK_E_BAD_VIEW: the strides do not allow this view. */
 STK_API stk_status stk_tensor_view(const stk_tensor *tensor, int ndim, const int64_t *shape, stk_tensor *out,
                                    stk_error *err);
 /* Like stk_tensor_view, but returns a row-major copy if the strides do not allow a view. */
@@ -182,7 +183,7 @@ STK_API stk_status stk_tensor_narrow(const stk_tensor *tensor, int dim, int64_t 
 /* Reverses an axis by negating its stride. */
 STK_API stk_status stk_tensor_flip(const stk_tensor *tensor, int dim, stk_tensor *out, stk_error *err);
 /* Repeats axes of size 1 with stride 0. A size of -1 keeps that of the axis; new axes are added in front.
- * STK_E_BAD_BROADCAST: an axis of another size would have to change. */
+ * STK_E_BAD_BROADCAST: the size of an axis that is not 1 would have to change. */
 STK_API stk_status stk_tensor_expand(const stk_tensor *tensor, int ndim, const int64_t *shape, stk_tensor *out,
                                      stk_error *err);
 /* Removes the axis if its size is 1; otherwise the shape is unchanged. */
@@ -237,8 +238,7 @@ STK_API stk_status stk_tensor_contiguous_as(const stk_tensor *tensor, stk_layout
                                             stk_error *err);
 STK_API stk_status stk_tensor_clone_as(const stk_tensor *tensor, stk_layout layout, stk_tensor *out, stk_error *err);
 /* The tensor itself (retained) if it already has the dtype, otherwise a row-major copy. docs/reference/tensor.md has
- * the rules: real to integer truncates and saturates, NaN becomes 0; integers wrap; f16 and bf16 are cast by way of
- * f32. */
+ * the rules: real to integer truncates and saturates, NaN becomes 0; integers wrap; f16 and bf16 are cast via f32. */
 STK_API stk_status stk_tensor_to(const stk_tensor *tensor, stk_dtype dtype, stk_tensor *out, stk_error *err);
 /* The tensor itself (retained) if it is already on the device, otherwise a copy in the layout KEEP. */
 STK_API stk_status stk_tensor_to_device(const stk_tensor *tensor, stk_device *device, stk_tensor *out, stk_error *err);

@@ -42,8 +42,8 @@ static stk_status fail(struct iterable *self, const char *what, stk_error *err)
     return stki_fail(err, STK_E_CANCELLED, "%s: an exception was raised while %s", self->name, what);
 }
 
-/* Clears the exceptions of objects without an attribute or a length. False: another exception is set, such as that of
- * Ctrl-C. */
+/* Clears an exception that only means that an object does not have an attribute or a length. False: a different
+ * exception is set, such as that of Ctrl-C. */
 static bool forgive(void)
 {
     if (PyErr_ExceptionMatches(PyExc_AttributeError) || PyErr_ExceptionMatches(PyExc_TypeError) ||
@@ -89,7 +89,7 @@ static int64_t batch_bytes(const core_batch *batch)
         stk_tensor tensor;
         const char *const name = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(batch->names, i), NULL);
         if (!name)
-            PyErr_Clear(); /* not in UTF-8 */
+            PyErr_Clear(); /* the name cannot be encoded as UTF-8 */
         else if (stk_batch_tensor(batch->batch, name, &tensor, NULL) == STK_OK)
             sum += stk_tensor_numel(&tensor) * stk_dtype_size(tensor.dtype);
     }

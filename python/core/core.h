@@ -62,8 +62,8 @@ typedef struct core_loader {
     bool restart;                             /* a `for` loop starts a new epoch even if the last one is unfinished */
     bool is_unfinished;                       /* the last batch was not the last of its epoch; false after a seek */
     int64_t epoch;                            /* epoch of the last batch */
-    int64_t epochs_ended;                     /* how many last batches of epochs have been taken */
-    int64_t iterators;                        /* how many iterators were created; only the newest one is valid */
+    int64_t epochs_ended;                     /* number of epochs whose last batch has been taken */
+    int64_t iterators;                        /* number of iterators created; only the newest one is valid */
     bool copy, closed, has_warned, on_device; /* on_device: also true for the host device */
     bool is_alone;      /* opened without ranks; the first call to next checks whether there are ranks now */
     int64_t generation; /* number of forks when it was created */
@@ -88,7 +88,7 @@ typedef struct core_tensor {
     stk_tensor tensor;   /* owns a reference to its storage, or borrows from `batch`, `keep` or a caller */
     stk_batch *batch;    /* held, or NULL */
     core_loader *loader; /* the loader that delivered it, or NULL */
-    stk_stream *made_in; /* for a copy on a device: the stream that other streams must wait for; a reference */
+    stk_stream *made_in; /* for a copy on a device: the stream that other streams must wait for; owned */
     PyObject *keep;      /* owner of the memory, or NULL */
     enum core_place place;
     Py_ssize_t exports; /* exported buffers */

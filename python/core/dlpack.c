@@ -22,8 +22,8 @@ struct export
         stk_dlpack_versioned versioned;
         struct plain plain;
     } managed;            /* first */
-    stk_batch *batch;     /* held once per stream, at least once */
-    stk_storage *storage; /* or a reference to this */
+    stk_batch *batch;     /* held once per stream, at least once; or NULL */
+    stk_storage *storage; /* a reference, or NULL */
     int stream_count;
     stk_stream *streams[CORE_MOST_STREAMS];
     int64_t axes[]; /* shape, strides */

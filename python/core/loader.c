@@ -239,8 +239,8 @@ static PyObject *cancel(PyObject *object, PyObject *unused)
 typedef struct core_epoch {
     PyObject ob_base;
     core_loader *loader;
-    int64_t number;       /* among the loader's iterators */
-    int64_t epochs_ended; /* of the loader, at the first batch */
+    int64_t number;       /* number of this iterator among those of the loader */
+    int64_t epochs_ended; /* the loader's epochs_ended when this iterator took its first batch */
     bool ended, any;
 } core_epoch;
 

@@ -6,13 +6,13 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-enum { LEGACY = 1, PER_THREAD = 2 }; /* the numbers of __dlpack__ and CUDA */
+enum { LEGACY = 1, PER_THREAD = 2 }; /* the special stream numbers of __dlpack__ and CUDA */
 
 struct core_known {
     struct core_known *next;
     stk_device *device;
     void *native;
-    pthread_t thread; /* for PER_THREAD, which is a different stream in each thread */
+    pthread_t thread; /* used for PER_THREAD, which is a different stream in each thread */
     stk_stream *stream;
 };
 
@@ -82,7 +82,7 @@ bool core_stream_from(PyObject *number, core_loader *loader, stk_stream **out)
     return (*out = stream_of(loader, loader->device, (void *)native)) != NULL;
 }
 
-/* Adds the stream of a pair returned by the hook. */
+/* Stores the stream of a pair (device index, native stream) returned by the hook. */
 static bool add(core_loader *loader, PyObject *pair, stk_stream **out)
 {
     stk_device *device = loader->device;
