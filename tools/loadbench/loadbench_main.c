@@ -43,7 +43,7 @@ struct before {
     struct sigaction interrupt, end, too_long;
 };
 
-/* The first signal requests an orderly end; a second one of the same kind kills the program. */
+/* The first signal requests an orderly stop; a second one of the same kind kills the program. */
 static void catch_signals(struct before *before)
 {
     struct sigaction action = {.sa_handler = ask_to_stop, .sa_flags = (int)(SA_RESTART | SA_RESETHAND)};

@@ -16,7 +16,7 @@ struct st_listed {
     int64_t bytes, rows; /* rows -1: an input */
     uint64_t xxh3;
     bool has_sum;
-    const char *names, *contents; /* for a folder: hash of file names and sizes, hash of contents; or NULL */
+    const char *names, *contents; /* for a folder: hash of file names and sizes, hash of contents; otherwise NULL */
     char *fault;                  /* NULL: matches the manifest */
 };
 
@@ -28,7 +28,7 @@ struct st_manifest_check {
     char *fault;                 /* a fault of the manifest itself */
     stki_counter checked, ended; /* bytes; files */
     stki_counter faults, unchecked;
-    void (*progress)(const struct st_manifest_check *check); /* called a few times a second; may be NULL */
+    void (*progress)(const struct st_manifest_check *check); /* called a few times per second; may be NULL */
 };
 
 /* `stoker inspect`; returns the exit status. */

@@ -28,7 +28,7 @@ static void ask_to_stop(int signal_number)
 }
 
 /* The first signal requests an orderly stop; a second one of the same kind kills the program. Even then, only the
- * unfinished piece is lost, which the next run makes again. */
+ * unfinished piece is lost, and the next run computes it again. */
 static void catch_signals(stk_prep *job)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};

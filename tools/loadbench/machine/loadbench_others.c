@@ -72,7 +72,7 @@ static int64_t own_ns(void)
     return lb_timeval_ns(usage.ru_utime) + lb_timeval_ns(usage.ru_stime) + lb_children_ns();
 }
 
-/* The total of the second number in schedstat over all threads: time spent waiting for a processor. */
+/* Returns the time that all threads together have spent waiting for a processor: the second number in schedstat. */
 static int64_t queued_ns(void)
 {
     DIR *const tasks = opendir("/proc/self/task");

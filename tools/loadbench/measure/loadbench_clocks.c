@@ -1,6 +1,6 @@
-/* loadbench_clocks.c: a worker's clock is updated when an activity ends, so an activity that started before the span is
- * counted in full. Time in excess of the workers' total was spent before the span. It is subtracted from waits first,
- * because these are long, and then from work. */
+/* loadbench_clocks.c: a worker's times are updated when an activity ends, so an activity that started before the span
+ * is counted in full. Time in excess of the workers' total was spent before the span. It is subtracted from waits
+ * first, because these are long, and then from work. */
 #include "loadbench_clocks.h"
 
 #define SUBTRACT(member, key) stats->member -= before->member;

@@ -30,8 +30,8 @@ struct lb_run {
     bool within_ramp;       /* the repeat ended during the ramp */
     int64_t first_batch_ns; /* from the open call to the first batch received */
     int64_t ramp_ns, elapsed_ns;
-    int64_t batches, samples, epochs; /* delivered while measured, without padding; epochs completed */
-    int64_t made_batches; /* filled by the workers in that time: `batches` plus the growth of the ready queue */
+    int64_t batches, samples, epochs; /* delivered while measured, samples without padding; epochs completed */
+    int64_t made_batches; /* filled by the workers in that time: `batches` plus the increase of the ready queue */
     int64_t next_ns;      /* part of elapsed_ns: in stk_loader_next */
     int64_t consume_ns, release_ns; /* part of elapsed_ns: in the consumer; in releasing batches */
     int64_t record_ns;              /* part of elapsed_ns: recording intervals and printing the live line */
@@ -62,7 +62,7 @@ struct lb_repeat {
 
 enum { LB_FIELDS = 64 };
 
-/* Facts that are the same for all repeats. Strings are copies, since those of the loader are freed with it. */
+/* Facts that are the same for all repeats. Strings are copies, because those of the loader are freed with it. */
 struct lb_facts {
     struct lb_effective effective;
     int64_t samples, steps_per_epoch;

@@ -1,5 +1,5 @@
-/* loadbench_foresee.c: applies the model of loadbench_model.h to the clocks of a run. The model only uses mean times,
- * so the real run takes longer because of variation and hand-over costs. This excess is assumed to stay the same
+/* loadbench_foresee.c: applies the model of loadbench_model.h to the stage times of a run. The model only uses mean
+ * times, so the real run takes longer because of variation and hand-over costs. This excess is assumed to stay the same
  * after a change, except that more slots absorb variation. */
 #include "loadbench_foresee.h"
 #include "loadbench_statistics.h"
@@ -74,7 +74,7 @@ double lb_foresee_deeper(const struct lb_shares *shares)
         return 0;
     changed.slots *= 2;
     const double then = changed_s(shares, &base, &changed) - swings_s(shares, &base) / 2;
-    /* never less than now: additional slots cost no time */
+    /* additional slots cost no time, so a slowdown is never predicted */
     return within_limits(shares, fmax(1, lb_ratio(batch_s(shares), fmax(then, lb_model_batch_s(&changed)))));
 }
 
@@ -101,7 +101,7 @@ double lb_foresee_inline(const struct lb_shares *shares)
 
     if (base.tiles < 1 || base.workers < 1 || base.device_slots > 0)
         return 0;
-    /* one thread uses at most one processor, and at most what other programs leave */
+    /* one thread uses at most one processor, or less if other programs leave less than one free */
     return within_limits(
         shares, lb_ratio(batch_s(shares) * (base.cores > 0 ? fmin(1, base.cores) : 1), base.work_s + base.consumer_s));
 }

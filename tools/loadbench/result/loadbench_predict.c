@@ -1,6 +1,6 @@
-/* loadbench_predict.c: which changes are worthwhile, and how they would affect the rate according to the clocks of the
- * run (loadbench_foresee.h). Predictions never exceed the processors available to this process and the limits of memory
- * and disk. */
+/* loadbench_predict.c: which changes are worthwhile, and how they would affect the rate according to the stage times of
+ * the run (loadbench_foresee.h). Predictions never exceed the processors available to this process and the limits of
+ * memory and disk. */
 #include "loadbench_predict.h"
 #include "loadbench_foresee.h"
 #include "loadbench_result.h"

@@ -42,6 +42,6 @@ void lb_predict_print(const struct lb_predictions *predictions, FILE *to);
 /* "+50 %", "-3 %", "112 times". */
 const char *lb_gain_text(char *buffer, int size, double now, double then);
 #define LB_GAIN(now, then) lb_gain_text((char[48]){0}, 48, now, then)
-json_t *lb_predict_json(const struct lb_predictions *predictions); /* NULL: no memory */
+json_t *lb_predict_json(const struct lb_predictions *predictions); /* NULL: out of memory */
 
 #endif

@@ -135,8 +135,8 @@ static bool lacks_processors(const struct lb_run *runs, int count, double own)
 }
 
 /* Processors available to this process: those that it may use (by affinity or quota) minus those used by others, but at
- * least as many as it used. If its threads never lacked a processor, they could have got more: at least half of
- * those that it may use. */
+ * least as many as it used. If its threads did not lack processors, more were available: at least half of those that it
+ * may use. */
 static double cores_of(const struct lb_machine *machine, const struct lb_run *runs, int count, double own)
 {
     const double allowed = (double)machine->cores_allowed;
@@ -328,7 +328,7 @@ static bool keep(struct lb_result *result)
     return true;
 }
 
-/* All repeats must be counted in the same way to have a common median. */
+/* Uses the same span for all repeats, because otherwise their median would be meaningless. */
 static void decide_span(struct lb_result *result)
 {
     if (!result->from_open)

@@ -21,8 +21,9 @@ struct lb_result {
     struct lb_place place; /* storage of the first data file */
     struct lb_gpu gpu;     /* the GPU of a loader with a device */
     int run_count, limit_count;
-    bool from_open; /* all repeats are counted from the open call, since one of them ended within its ramp or is cold */
-    struct lb_run *runs;           /* counted from the open call or from the end of the ramp */
+    bool from_open;      /* repeats are counted from the open call, because one of them ended within its ramp or is cold
+                          */
+    struct lb_run *runs; /* counted from the open call or from the end of the ramp */
     struct lb_limit *limits;       /* measured right after the run with the same index */
     char limit_missing[256];       /* why there are no limits, or "" */
     struct lb_once once;           /* limits measured once, after all repeats */
@@ -87,7 +88,7 @@ void lb_result_verdict(const struct lb_result *result, struct lb_verdict *out);
 /* CPU time used by other programs while measuring. */
 void lb_result_quiet(const struct lb_result *result, struct lb_quiet *out);
 
-/* The result as JSON, owned by the caller. NULL: no memory. */
+/* The result as JSON, owned by the caller. NULL: out of memory. */
 json_t *lb_result_tree(const struct lb_result *result, stk_error *err);
 
 void lb_print_text(const struct lb_result *result, FILE *to);

@@ -1,4 +1,4 @@
-/* loadbench_shares.c: clocks summed over repeats, divided by the total time of their threads. */
+/* loadbench_shares.c: stage times summed over repeats, divided by the total time of their threads. */
 #include "loadbench_shares.h"
 #include "loadbench_statistics.h"
 #include <math.h>

@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Clocks are updated when an activity ends, so activities that span the start or end of a repeat are counted on the
- * wrong side. Shorter repeats consist mostly of these and of batches that were ready before the start. */
+/* Stage times are updated when an activity ends, so activities that span the start or end of a repeat are counted on
+ * the wrong side. Shorter repeats consist mostly of these and of batches that were ready before the start. */
 #define LEAST_BATCHES 20
 #define LEAST_SECONDS 0.05
 /* Waits of less than this share of the time are ignored. */

@@ -69,7 +69,7 @@ struct lb_quiet;
 extern const char *const lb_bottleneck_words[];
 extern const char *const lb_confidence_words[]; /* "low", "medium", "high" */
 void lb_verdict(const struct lb_shares *shares, struct lb_verdict *out);
-/* Judges each repeat on its own, and lowers the confidence of `out` if some have another bottleneck. */
+/* Judges each repeat on its own, and lowers the confidence of `out` if some have a different bottleneck. */
 void lb_verdict_agree(const struct lb_shares *each, int count, struct lb_verdict *out);
 /* Lowers the confidence of `out` according to the CPU time that other programs used, because stage times are
  * wall-clock times and include time in which other programs ran. */

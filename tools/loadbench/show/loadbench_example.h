@@ -6,7 +6,7 @@
 #include "loadbench_run.h"
 #include <jansson.h>
 
-/* Owned by the caller; NULL: no memory. `facts` comes from lb_prepare_facts. Has every number that a run of the
+/* Owned by the caller; NULL: out of memory. `facts` comes from lb_prepare_facts. Has every number that a run of the
  * config can have, with meaningless values. `all`: also the numbers that require another consumer, a device or the
  * limits. */
 json_t *lb_example_tree(const struct lb_config *config, const struct lb_facts *facts, bool all, stk_error *err);

@@ -167,7 +167,7 @@ static json_t *utilization_json(const struct lb_result *result)
 
     if (au.median < 0)
         return json;
-    lb_json_set(json, "au", json_summary(au)); /* a fraction of 1 */
+    lb_json_set(json, "au", json_summary(au)); /* a fraction, not a percentage */
     lb_json_set(json, "passed", json_boolean(au.median >= bench->au_required));
     return json;
 }

@@ -17,7 +17,7 @@ json_t *lb_json_number(double value);
 json_t *lb_json_group(json_t *object, enum lb_figure_group group, const void *owner);
 /* The same with the caller's table. */
 json_t *lb_json_rows(json_t *object, const struct lb_figure *rows, int count, int group, const void *owner);
-/* Serializes a tree, indented, with lists of numbers on one line. free() it. NULL: no memory. */
+/* Serializes a tree, indented, with lists of numbers on one line. free() it. NULL: out of memory. */
 char *lb_json_dump(const json_t *tree);
 /* STK_E_MEMORY: nothing was printed. STK_E_IO: the output is incomplete. */
 stk_status lb_json_print(const json_t *tree, FILE *to, stk_error *err);

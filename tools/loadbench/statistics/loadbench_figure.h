@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 enum lb_figure_type {
-    LB_DOUBLE, /* also for rows with `of` */
+    LB_DOUBLE, /* also the type of figures computed with `of` */
     LB_INT64,
     LB_INT,
     LB_UINT32, /* enums too */

@@ -5,7 +5,7 @@
 
 enum { MOST_BINS = 14 * LB_BINS_PER_DECADE };
 
-/* The smallest value of a bucket: 128 linear steps per power of two from 128 on; one bucket per value below. */
+/* The smallest value of a bucket: 128 linear steps per power of two from 128; below that, one bucket per value. */
 static double bucket_start(int bucket)
 {
     const int power = bucket / STKI_HISTOGRAM_STEPS, step = bucket % STKI_HISTOGRAM_STEPS;

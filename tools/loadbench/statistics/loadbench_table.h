@@ -23,8 +23,8 @@ void lb_table_row(struct lb_table *table, const char *const *texts, int count);
 void lb_table_cell(struct lb_table *table, int column, const char *format, ...) STK_PRINTF(3, 4);
 void lb_table_print(const struct lb_table *table, FILE *to);
 
-/* A number without exponent: four significant digits, all digits of integers from 1000 on, two digits below a
- * thousandth. */
+/* A number without exponent: four significant digits, all digits of integers of 1000 or more, two digits for numbers
+ * below 0.001. */
 const char *lb_number(char *buffer, int size, double value);
 #define LB_NUMBER(value) lb_number((char[32]){0}, 32, value)
 /* "104 %", "12 %", "1.3 %", "0.04 %", "< 0.01 %", "0 %". */

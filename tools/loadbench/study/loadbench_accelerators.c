@@ -36,7 +36,7 @@ static stk_status try_count(lb_feed_try try_one, void *context, int count, struc
     show(NULL);
 
     *passed = false;
-    if (status == STK_E_EMPTY && out->count > 0) { /* a smaller number had enough data, this one does not */
+    if (status == STK_E_EMPTY && out->count > 0) { /* the data was enough for a smaller number */
         out->data_end = true;
         return STK_OK;
     }

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stoker/status.h>
 
-/* Loads a result written with --format=json. STK_E_CONFIG: the file is not a result, has another schema, or is the
- * result of a sweep. */
+/* Loads a result written with --format=json. STK_E_CONFIG: the file is not a result, has a different schema version, or
+ * is the result of a sweep. */
 stk_status lb_result_load(const char *path, json_t **out, stk_error *err);
 /* Checks that the tree read from `path` is a result of this schema. */
 stk_status lb_result_check(const char *path, const json_t *tree, stk_error *err);

@@ -163,7 +163,7 @@ static void sum_up(const struct accelerator *all, const struct feed *feed, struc
         out->workers = stats.workers;
 }
 
-/* Fails if an accelerator began no step during the run time. */
+/* Fails if an accelerator did not begin a step during the run time. */
 static stk_status check_measured(const struct accelerator *all, const struct feed *feed, stk_error *err)
 {
     int without = 0;

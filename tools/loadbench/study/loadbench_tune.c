@@ -1,8 +1,8 @@
 /* loadbench_tune.c: a search over points that are measured as in a sweep. A move changes one setting, or two related
- * ones, by one step of its ladder of values. Each move is repeated as long as it helps, and all are tried again once at
- * the end. On shared machines rates vary and drift, so a new setting is measured alternately with the current one. It
- * is accepted only if every one of its runs beats every run of the other (with three each, this happens by chance once
- * in twenty), by more than 2 %. */
+ * ones, by one step of its ladder of values. Each move is repeated while it helps, and all are tried once more at the
+ * end. On shared machines rates vary and drift, so a new setting is measured alternately with the current one. It is
+ * accepted only if each of its runs is faster than every run of the current one (with three runs each, this happens by
+ * chance once in twenty), and its median is more than 2 % faster. */
 #include "loadbench_tune.h"
 #include "allocate.h"
 #include "error.h"
@@ -265,7 +265,7 @@ static int rung_of(const char *const *ladder, double value)
     return best;
 }
 
-/* Reads the initial values. The access mode is that of any field that has one of the two. */
+/* Reads the initial values. The access mode is that of any field whose mode is one of the two on the ladder. */
 static void read_effective(struct tuning *tuning, const json_t *effective)
 {
     const char *name;
