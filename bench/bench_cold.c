@@ -15,7 +15,7 @@
  * may be cold. It therefore shuffles the order of the runs in each repeat.
  *
  * With --epochs N, the program measures data larger than memory instead: a loader with `threads` workers reads N epochs
- * in a memory cgroup that is limited to half the file's size. The program creates it below the process's own. If none
+ * in a memory cgroup that is limited to half the file's size. The program creates this cgroup below its own. If none
  * can be created, the program prints the reason and measures nothing. For each order and access, over eight intervals
  * of each epoch after the first, it prints the median, lowest and highest MB/s, the bytes read from the disk per
  * delivered byte, and CPU seconds per delivered GB. */

@@ -113,8 +113,9 @@ static void pass_hot(const bench_way *way, int thread, int threads)
             job->plain(dst, src, job->elements);
 }
 
-/* Converts one batch after another; the threads take its tiles in turn, and its slot is reused `slot_count` batches
- * later. With slot_count 0 (only plain loops), each thread fills its own buffer repeatedly, with whole batches. */
+/* Converts one batch after another. The threads take the tiles of a batch in turn, and its slot is reused `slot_count`
+ * batches later. With slot_count 0 (only plain loops), each thread fills its own buffer repeatedly, with whole
+ * batches. */
 static void pass_cold(const bench_way *way, int thread, int threads)
 {
     const struct job *job = way->context;
@@ -481,7 +482,8 @@ static void group_w3(void)
     run_group("w3", rounds * 10);
 }
 
-/* Measures the total size of the slots above which non-temporal stores are faster. */
+/* Measures both kinds of stores with slots of several total sizes, to find the size above which non-temporal stores are
+ * faster. */
 static void group_auto(void)
 {
     static const int megabytes[] = {4, 8, 12, 16, 20, 24, 28, 32, 40, 48, 64, 96};

@@ -3,8 +3,8 @@
  *
  *     bench_jpeg FOLDER [ROUNDS [THREADS]]        a folder of class folders of .jpg files
  *
- * "from files" also reads the files, through the reader of an image folder. Both use the same boxes. "fast" uses
- * the fast DCT and plain upsampling; boxes are then also scaled by the DCT, to no less than 224 x 224. */
+ * "from files" also reads the files, through the reader of an image folder. libjpeg and the readers get the same boxes.
+ * "fast" uses the fast DCT and plain upsampling; boxes are then also scaled by the DCT, to no less than 224 x 224. */
 #include "bench_support.h"
 #include "container.h"
 #include "decode.h"

@@ -26,7 +26,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "bench_loader: %s\n", err.message);
         return 1;
     }
-    for (;;) { /* the first epoch maps every page */
+    for (;;) { /* the first epoch, which maps every page, is not measured */
         bool last;
 
         if (stk_loader_next(loader, &batch, &err) != STK_OK) {

@@ -14,7 +14,7 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* By definition the smallest value that is not exceeded by at least `fraction` of all values. */
+/* By definition, the smallest value such that at least `fraction` of all values do not exceed it. */
 static int64_t exact_quantile(const int64_t *sorted, int count, double fraction)
 {
     int i;
@@ -101,7 +101,7 @@ static void every_size_of_value(void **state)
             stki_histogram_init(histogram);
             stki_histogram_add(histogram, value);
             stki_histogram_add(histogram, 0);
-            stki_histogram_add(histogram, (INT64_C(1) << 47) - 1); /* keeps the maximum from clipping the result */
+            stki_histogram_add(histogram, (INT64_C(1) << 47) - 1); /* the result is limited to the maximum */
             assert_near(stki_histogram_quantile(histogram, 0.5), value, 0.5);
         }
     free(histogram);

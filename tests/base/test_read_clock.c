@@ -34,7 +34,7 @@ static void each_part_has_its_clock(void **state)
     assert_int_equal(stki_read_work_begin(STKI_READ_DECODE, true), 0);
 }
 
-/* Makes a call look `ns` long by moving its start back. */
+/* Makes `calls` calls that appear to take `ns` each, because their start is moved back. Returns how many were timed. */
 static int timed_calls(stki_read_clocks *clocks, int calls, int64_t ns)
 {
     int timed = 0;

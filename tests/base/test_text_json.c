@@ -19,7 +19,7 @@ static void test_cases(void **unused)
         {"\xc3", "\\xc3"},                   /* truncated */
         {"\xc0\xaf", "\\xc0\\xaf"},          /* overlong */
         {"\xed\xa0\x80", "\\xed\\xa0\\x80"}, /* a surrogate */
-        {"\\x41", "\\x5cx41"},               /* would be read as A */
+        {"\\x41", "\\x5cx41"},               /* without the escape it would be read as A */
         {"\\\\x", "\\\\x5cx"},
         {"\\xe9\xe9", "\\x5cxe9\\xe9"},
     };

@@ -231,7 +231,7 @@ static void long_names_of_variables(void **state)
     assert_parse_fails(text, STK_E_CONFIG, message);
 }
 
-/* `before`, `count` times `unit`, then `behind`; the caller frees it. */
+/* Returns `before`, `count` copies of `unit`, and `behind`; the caller frees the string. */
 static char *repeated(const char *before, const char *unit, int count, const char *behind)
 {
     size_t each = strlen(unit), at = strlen(before);

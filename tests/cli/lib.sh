@@ -36,7 +36,7 @@ until_log() {
     [ "$(grep -Ecs -m "${2:-1}" -- "$1" log)" -ge "${2:-1}" ] || fail "the run never said: $1"
 }
 finish() {
-    { wait $pid; } 2>/dev/null # bash reports a signal there
+    { wait $pid; } 2>/dev/null # bash reports there that a signal ended the process
     code=$?
     grep -v '^stoker: ring: ' log >err
 }

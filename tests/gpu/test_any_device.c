@@ -403,7 +403,7 @@ static void native_streams_can_be_wrapped(void **state)
     assert_ok(stk_stream_wrap(device, stk_stream_native(own), &wrapped, &err));
     assert_ok(device->ops->copy(device, block, true, host, false, 4, own, &err));
     assert_ok(device->ops->copy(device, host + 4, false, block, true, 4, wrapped, &err));
-    passed(own); /* both are the same stream */
+    passed(own); /* `own` and `wrapped` are the same stream */
     stk_stream_destroy(wrapped);
     assert_ok(stk_stream_query(own, &err)); /* the stream still exists */
     assert_ok(stk_stream_wrap(device, NULL, &wrapped, &err));

@@ -1,10 +1,10 @@
 /* stki-threads */
 /* The caching pool is checked against a model in long random sequences of calls, also from many threads. The model has
- * a plain list of the delivered blocks and of the streams that may still use released ones.
+ * plain lists of the allocated blocks and of unfinished work on freed ones, and no segments or trees.
  *
- * The model has no segments or trees. It requires that live blocks do not overlap, that they lie in memory allocated by
- * the driver, and that memory with unfinished work of another stream is neither delivered nor freed. The choice of a
- * free block is checked against an exhaustive search. */
+ * It requires that allocated blocks do not overlap, that they lie in memory from the driver, and that memory with
+ * unfinished work of another stream is neither allocated nor returned to the driver. The choice of a free block is
+ * checked against an exhaustive search. */
 #include "caching_pool.h"
 #include "fake_device.h"
 #include "pool_check.h"
@@ -98,7 +98,7 @@ static fake_engine *engine_of(stk_stream *stream)
     return stream ? fake_engine_of(stream) : NULL;
 }
 
-/* The block that the rules of the header select, found by looking at all of them. NULL: memory is requested from the
+/* The block that the header's rules select, found by examining all of them. NULL: the pool must request memory from the
  * driver. */
 static char *expected_block(model *m, int64_t bytes, stk_stream *stream)
 {

@@ -216,7 +216,7 @@ static void test_tags(void **unused)
         }
         pool_check(pool);
         assert_int_equal(stki_pool_tags_top(stki_caching_pool_of(pool), top, 3), 3);
-        assert_int_equal(strlen(top[0]->text), 63); /* all the long names are equal */
+        assert_int_equal(strlen(top[0]->text), 63); /* the long names are equal once they are truncated */
         assert_int_equal(top[0]->blocks, 43);
         assert_string_equal(top[1]->text, "tag 299");
         assert_string_equal(top[2]->text, "tag 298");

@@ -1,7 +1,7 @@
 /* Conversions by the twins of a GPU's kernels are compared with the reference, for random dtypes, shapes, strides,
  * channels, quantizers and batches, and for images that are cropped and mirrored, with guard bytes around and between
  * all elements. All kernels must be used, and the general ones must agree with the fast ones. If STOKER_TEST_DEVICE
- * names a device, every case runs on it, too. */
+ * names a device, every case also runs on it. */
 #include "allocate.h"
 #include "convert.h"
 #include "convert_internal.h"

@@ -504,8 +504,8 @@ static void timeouts_say_what_is_waited_for_and_pass(void **state)
     finish(prefetch, &f);
 }
 
-/* The consumer is ahead of its blocked stream. A slot is filled again in stream order before the host has seen its last
- * copy done, but not a second time. */
+/* The consumer is ahead of its blocked stream. A slot may be filled again in stream order before the host has seen that
+ * its last copy is done, but only once. */
 static void timeouts_name_copies_that_do_not_end(void **state)
 {
     stk_stream *stream = new_stream();

@@ -308,7 +308,8 @@ static void nothing_is_left(void **state)
     now = sim_count();
     assert_int_equal(now.device_bytes, 0);
     assert_int_equal(now.pinned_bytes, 0);
-    assert_int_equal(now.streams, (now.contexts[0] > 0) + (now.contexts[1] > 0)); /* one each for memory */
+    /* each context has one stream, for memory */
+    assert_int_equal(now.streams, (now.contexts[0] > 0) + (now.contexts[1] > 0));
     assert_int_equal(now.events, 0);
 }
 

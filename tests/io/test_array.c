@@ -53,7 +53,6 @@ static int64_t expected(const stki_array *array, int axis, int64_t at, const int
     return value;
 }
 
-/* Checks every element of every sample. */
 static void check_samples(const stki_array *array, const stki_reader_opts *opts, int64_t count, int64_t step)
 {
     bool window = opts->window_length > 0;

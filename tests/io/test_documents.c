@@ -9,7 +9,6 @@
 
 enum { MARK = 7 };
 
-/* Compares the documents of the reader with these tokens. */
 static void check_documents(const stki_reader *reader, const int64_t *lengths, int64_t count, const int64_t *tokens)
 {
     stki_scratch scratch;

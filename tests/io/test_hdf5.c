@@ -197,8 +197,8 @@ static void test_big_endian(void **state)
     }
 }
 
-/* Row H03 (CramBL/hdf5-pure#292): with fill time "never", unwritten data is what libhdf5 leaves in the buffer, zeros
- * here. */
+/* Row H03 (CramBL/hdf5-pure#292): with fill time "never", the values of unwritten elements are undefined; here
+ * libhdf5 returns zeros. */
 static void test_fill_never(void **state)
 {
     const hsize_t shape[] = {12}, chunk[] = {4}, start[] = {5}, count[] = {2};

@@ -1,5 +1,5 @@
-/* Tests of the status for errors of libhdf5: from the error numbers that it pushes, and from damaged files, whose
- * damage determines the right status. */
+/* Tests of the status that is returned for errors of libhdf5: for the error numbers that it pushes, and for damaged
+ * files, where the kind of damage determines the expected status. */
 #include "cmocka_all.h"
 #include "container.h"
 #include "format.h"
@@ -41,7 +41,7 @@ static void test_numbers(void **state)
         {H5E_IO, H5E_READERROR, H5E_READERROR, STK_E_IO},
         {H5E_ARGS, H5E_OVERFLOW, H5E_READERROR, STK_E_CORRUPT},
         {H5E_CACHE, H5E_READERROR, H5E_CANTPROTECT, STK_E_CORRUPT},
-        {H5E_FILE, H5E_READERROR, H5E_TRUNCATED, STK_E_CORRUPT}, /* the deepest one counts */
+        {H5E_FILE, H5E_READERROR, H5E_TRUNCATED, STK_E_CORRUPT}, /* the deepest error counts */
     };
     stki_hdf5_guard guard;
 

@@ -1,5 +1,5 @@
 /* Tests of patterns of paths in HDF5 files: every path that matches is a sample, even if several lead to the same
- * object, and cycles end. Also data sets that are mostly unwritten. */
+ * object, and cycles end. Also tests data sets that are mostly unwritten. */
 #include "allocate.h"
 #include "format.h"
 #include "hdf5_dataset.h"

@@ -1,5 +1,5 @@
 /* Tests of HDF5 structures in which many entries refer to the same bytes, so that a small file would require unlimited
- * work or memory. Reading must end with an error once more was read than a file of its size can contain. */
+ * work or memory. Reading must end with an error once more has been read than a file of its size can contain. */
 #include "allocate.h"
 #include "cmocka_all.h"
 #include "hdf5_index.h"

@@ -211,7 +211,7 @@ static void test_fork(void **state)
         }
 }
 
-/* Functions that only inspect a data set need libhdf5, too. */
+/* Functions that only inspect a data set also need libhdf5, so they fail in the child. */
 static void test_fork_room(void **state)
 {
     const char *path = stkt_path("room.h5");

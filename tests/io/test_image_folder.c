@@ -189,8 +189,8 @@ static void test_left_out(void **state) /* row P17 */
     assert_true(warns("odd", "1 class folder has no image"));
 }
 
-/* A file with the name of an image is a sample even if it cannot be read: reading it must fail instead of the file
- * being skipped. */
+/* A file with the extension of an image is a sample even if it cannot be read: it is not skipped, and reading it
+ * fails. */
 static void test_no_files_under_names_of_images(void **state)
 {
     static const struct {

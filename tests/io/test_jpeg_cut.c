@@ -31,7 +31,7 @@ static const stkt_jpeg kinds[] = {
     {.width = 160, .height = 150, .h = 2, .v = 2, .restart = 20}, /* two rows */
     /* a row and a half: every third row begins with an interval */
     {.width = 160, .height = 200, .h = 2, .v = 2, .restart = 15},
-    {.width = 160, .height = 200, .h = 2, .v = 2, .restart = 7},   /* of the later rows only row 7 does */
+    {.width = 160, .height = 200, .h = 2, .v = 2, .restart = 7},   /* of the later rows, only row 7 begins with one */
     {.width = 160, .height = 200, .h = 2, .v = 2, .restart = 999}, /* no marker */
     {.width = 160, .height = 150, .h = 2, .v = 2, .restart = 2, .progressive = true},
     {.width = 160, .height = 150, .h = 2, .v = 2, .restart = 2, .arithmetic = true},

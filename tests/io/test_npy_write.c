@@ -13,7 +13,6 @@
 
 #include <cmocka.h>
 
-/* Writes one tensor with any strides. */
 static stk_status write_tensor(const char *path, const stk_tensor *tensor, stk_error *err)
 {
     stki_writer *w;

@@ -1,6 +1,6 @@
 /* stki-threads */
 /* Tests of output files: parts written in any order and by several threads, borrowed buffers, held files, and failures,
- * which must leave no file. A full disk is tested in test_npy_write.c, whose writer uses them. */
+ * which must leave no file. A full disk is tested in test_npy_write.c. */
 #include "faults.h"
 #include "io_files.h"
 #include "output.h"

@@ -87,8 +87,8 @@ static void test_binary_sizes(void **state)
     }
 }
 
-/* Every byte of a header is covered by the checksum, and the sum of signed bytes that old programs wrote is accepted,
- * too. */
+/* Every byte of a header is covered by the checksum. The sum of signed bytes, which old programs wrote, is also
+ * accepted. */
 static void test_checksum(void **state)
 {
     unsigned char block[512];
@@ -389,7 +389,7 @@ static void test_max_bytes(void **state)
     stki_scratch_fini(&scratch);
 }
 
-/* The name comes from pax, otherwise from GNU, otherwise from the header; and applies only to the next member. */
+/* The name comes from pax, otherwise from GNU, otherwise from the header. It applies only to the next member. */
 static void test_which_name(void **state)
 {
     const char *path = stkt_path("names.tar");

@@ -270,7 +270,6 @@ static void test_megatron_members(void **state)
     assert_says("m.bin");
 }
 
-/* Each number of the index just outside its valid range. */
 /* The .bin is checked together with its index, even by readers that outlive the container and all other readers. */
 static void test_megatron_changed(void **state)
 {
@@ -317,6 +316,7 @@ static void check_idx(const struct idx *x, int64_t bin_bytes, stk_status expecte
         assert_int_equal(err.offset, offset);
 }
 
+/* Each number of the index just outside its valid range. */
 static void test_megatron_limits(void **state)
 {
     struct idx x;

@@ -92,7 +92,7 @@ static void test_bytes_in_front(void **state)
     stkt_zip_bytes(&zip, "#!/bin/sh\nexit 0\n", 17);
     stkt_zip_add(&zip, &(stkt_zip_member){.name = "a", .data = data_a, .bytes = sizeof data_a});
     stkt_zip_add(&zip, &member_b);
-    for (size_t i = 0, at = 0; i < 2; i++, at += 47) { /* offsets do not include the bytes in front */
+    for (size_t i = 0, at = 0; i < 2; i++, at += 47) { /* offsets do not include the bytes before the archive */
         unsigned char *offset = zip.directory + at + 42;
         uint32_t stated = (uint32_t)(offset[0] | offset[1] << 8) - 17;
 
@@ -104,7 +104,7 @@ static void test_bytes_in_front(void **state)
     check_both(&o);
 }
 
-/* The longest comment, full of end signatures, and the end record of an archive in front. */
+/* The longest comment, full of end signatures, and a truncated comment. */
 static void test_comments(void **state)
 {
     static char comment[65536];

@@ -733,14 +733,14 @@ static void test_resume(void **state)
     }
     stk_loader_destroy(loader);
     assert_true(whole == parts && whole != 0);
-    /* the limit for a row has no effect … */
+    /* a different max_bytes does not prevent resuming */
     snprintf(text, sizeof text,
              "dataset: {fields: {image: {path: %s, ragged: {max_bytes: 1MiB}, transforms: [{resize: 9}, "
              "{random_rotate: {}}]}}}\nloader: {batch_size: 2, order: random, num_epochs: 3, resume_from: %s}",
              FOLDER, saved);
     assert_ok(stk_loader_open_text(text, NULL, NULL, 0, &loader, &err));
     stk_loader_destroy(loader);
-    /* … but rows of a common shape are different rows */
+    /* without `ragged`, the rows are different ones */
     snprintf(text, sizeof text,
              "dataset: {fields: {image: {path: %s, transforms: [{resize: [9, 9]}, "
              "{random_rotate: {}}]}}}\nloader: {batch_size: 2, order: random, num_epochs: 3, resume_from: %s}",

@@ -251,7 +251,6 @@ static void slots_that_clear_later(void **state)
     looks_needed = 0;
 }
 
-/* Several leases at once, released in a different order. The ring continues with the remaining slots. */
 /* Takes the next step, which this worker opens. */
 static toy_slot *taken_by(toy *t, int worker)
 {
@@ -296,6 +295,7 @@ static void workers_keep_their_slots(void **state)
     free(t);
 }
 
+/* All slots are leased at once and released in a different order. */
 static void leases_in_any_order(void **state)
 {
     toy *t = malloc(sizeof *t);

@@ -86,7 +86,6 @@ static STK_PRINTF(2, 3) stk_loader *open_form(int form, const char *format, ...)
     return loader;
 }
 
-/* Checks that the row of the batch is sample `sample`. */
 static void check_row(int form, const stk_batch *batch, int64_t row, int64_t sample)
 {
     const uint8_t value = (uint8_t)(forms[form].text ? 'a' + sample % 26 : sample);

@@ -1,6 +1,6 @@
 /* stki-threads */
 /* Tests of the transforms that come first in a list: reshape, squeeze and the user's own functions, which may change
- * shape and dtype. Also parameters from files of statistics and calibration. */
+ * shape and dtype. Also tests parameters from files of statistics and calibration. */
 #include "faults.h"
 #include "io_files.h"
 #include "loader_test.h"

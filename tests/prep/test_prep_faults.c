@@ -254,12 +254,12 @@ static const char *rows_job(const char *folder, const char *out, const char *pre
 enum { OPENING = -1 };
 
 struct meddler {
-    const char *path; /* removed after the job has made some rows */
+    const char *path; /* a file that the callback removes, truncates (cut) or changes (touches) */
     bool cut, touches;
     stk_prep *job;
     bool cancels;
-    int32_t phase; /* the phase in which calls act; 0: STK_PREP_MAKING; OPENING: when files are opened */
-    int skip;      /* number of calls to skip first */
+    int32_t phase; /* the phase in which the callback acts; 0: STK_PREP_MAKING; OPENING: when files are opened */
+    int skip;      /* number of calls in this phase that are ignored first */
 };
 
 /* Changes one byte of the values; a second call restores it. */
@@ -385,7 +385,7 @@ static void test_inputs_counted(void **unused)
 {
     static const struct {
         int32_t phase;
-        int skip; /* the file is first opened only to inspect it */
+        int skip; /* 1: ignores the first opening, which only inspects the file */
         const char *field, *prep, *out;
     } cases[] = {
         {STK_PREP_COUNTING, 0, ", transforms: [{normalize: {stats: job}}]", "output", "seen.npy"},

@@ -259,7 +259,7 @@ static void test_measured(void **state)
     }
 }
 
-/* Many rows of one size give the sum of that many single predictions, and sizes do not overflow. */
+/* The predicted size of many equal rows is the sum of the predictions for single rows, and sizes do not overflow. */
 static void test_measured_together(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* Tests of statistics as observers of a job: the report is the same for rows of every kind, however they are divided
- * into calls. Also errors in the `stats` section. */
+ * into calls. Also tests errors in the `stats` section. */
 #include "allocate.h"
 #include "faults.h"
 #include "observe.h"

@@ -133,7 +133,7 @@ class Epochs(Case):
 
 
 class Ranks(Case):
-    """Loaders when torch.distributed, which a module stands in for, is initialized."""
+    """Loaders while torch.distributed is initialized; another module stands in for it."""
 
     def use_distributed(self, rank, size):
         fake = types.SimpleNamespace(is_available=lambda: True, is_initialized=lambda: True, get_rank=lambda: rank,

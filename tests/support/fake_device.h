@@ -33,7 +33,7 @@ typedef struct fake_event {
 typedef struct fake_device {
     stk_device base;
     stki_counter limit_bytes, reserved_bytes, allocs, frees;
-    stki_counter events, synchronizes; /* existing events */
+    stki_counter events, synchronizes; /* events: those that exist */
     stki_counter fail_events;          /* number of event creations that will fail */
     stki_counter fail_records;
     stki_counter broken; /* allocations fail, but not for lack of memory */

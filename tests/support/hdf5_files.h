@@ -50,7 +50,7 @@ typedef struct stkt_hdf5 {
     int rank;
     hsize_t shape[4], largest[4], chunk[4];
     H5D_layout_t layout;
-    int filters;    /* number of filters in the pipeline */
+    int filters;
     bool odd_edges; /* chunks at the edge are not filtered; libhdf5 1.10.8 cannot shrink such data sets */
     bool refused;   /* libhdf5 failed to modify what it had written itself */
     char about[256];

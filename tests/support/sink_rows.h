@@ -60,7 +60,6 @@ static inline char *stkt_rows_noise(struct stkt_rows *r, int field, int64_t row,
     return bytes;
 }
 
-/* The value of a field in a row. */
 static inline stki_sink_value *stkt_value(struct stkt_rows *r, int field, int64_t row)
 {
     return &r->values[row * r->field_count + field];

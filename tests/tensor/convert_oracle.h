@@ -1,6 +1,7 @@
 /* convert_oracle.h: a reference for conversions that works differently from src/tensor: sums are computed in double
  * with rounding to odd, small floats by their spacing instead of their bits, and the axes of the description are
- * iterated element by element. Also memory that ends at a page boundary, so that any access beyond it faults. */
+ * iterated element by element. The header also provides memory that ends at a page boundary, so that any access beyond
+ * it faults. */
 #ifndef STKT_CONVERT_ORACLE_H
 #define STKT_CONVERT_ORACLE_H
 

@@ -213,7 +213,7 @@ static void test_import_ends_once(void **unused)
     assert_true(*(float *)view.data == 4);
     stk_tensor_release(&view);
     assert_int_equal(deleted, 1);
-    managed.deleter = NULL; /* no callback */
+    managed.deleter = NULL;
     assert_ok(stk_tensor_from_dlpack(&managed, &tensor, &err));
     stk_tensor_release(&tensor);
 }

@@ -315,7 +315,7 @@ static void test_leaks(void **unused)
     assert_string_equal(text, "");
     stk_text_free(text);
     stk_memory_record_start();
-    kept = zeros(NULL, 1000); /* created by zeros */
+    kept = zeros(NULL, 1000);
     assert_ok(stk_tensor_transpose(&kept, 0, 0, &view, &err));
     assert_ok(stk_tensor_wrap(memory, STK_F32, 1, (const int64_t[]){4}, NULL, count_free, NULL, &wrapped, &err));
     stk_tensor_release(&before); /* created before the recording, so it is not listed */

@@ -20,7 +20,7 @@ static void fill(void)
     }
 }
 
-/* The reference goes byte by byte: byte i of a run is weighted with 256^(i mod 8). */
+/* The reference adds single bytes: byte i of a run is weighted with 256^(i mod 8). */
 static uint64_t slow_sum(const unsigned char *bytes, int64_t count)
 {
     uint64_t sum = 0;

@@ -3,10 +3,10 @@
  * occur. Slow stages sleep if possible. Decoding, decompressing and converting cannot, so they get almost all of the
  * work instead.
  *
- * If ten processes compete for the processor, waking a thread can cost as much as the work, and it is then correct to
- * name that. But this cost does not grow with the length of sleeps and batches. So if the stage is not named, the
- * measurement is repeated with all times and sizes doubled, until other costs are negligible. A star marks the times
- * and sizes that grow. */
+ * If ten processes compete for the processor, waking a thread can cost as much as the work, and a verdict that names
+ * this is then correct. But this cost does not grow with the length of sleeps and batches. So if the stage is not
+ * named, the measurement is repeated with all times and sizes doubled, until other costs are negligible. A star marks
+ * the times and sizes that grow. */
 #include "hdf5_type.h"
 #include "host_faults.h"
 #include "io_files.h"
