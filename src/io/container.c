@@ -186,7 +186,7 @@ static int64_t only_readable(const stki_container *c, int64_t *count)
     return found;
 }
 
-/* Returns what to suggest if source.name does not name a member; NULL: another name. */
+/* Returns the `expected` text of the error for a source.name that does not name a member; NULL: none. */
 static const char *instead_of_name(const stki_container *c)
 {
     for (int g = 0; c->groups && c->groups[g]; g++)

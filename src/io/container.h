@@ -58,7 +58,7 @@ typedef struct stki_container_ops {
      * unpacked into memory (up to source.memory_limit). NULL, or STK_E_UNSUPPORTED: the member is not an array. */
     stk_status (*array)(const stki_container *container, int64_t member, const stki_reader_opts *opts, stki_array *out,
                         stk_error *err);
-    /* Returns a reader of the member's samples. NULL: it is derived from `array`. */
+    /* Returns a reader of the member's samples. NULL: the reader is derived from `array`. */
     stk_status (*reader)(const stki_container *container, int64_t member, const stki_reader_opts *opts,
                          stki_reader **out, stk_error *err);
     /* Returns the class names and numbers of the member's samples. False, or NULL: the samples are not named classes. A
@@ -73,7 +73,8 @@ typedef struct stki_container_ops {
     void (*destroy)(stki_container *container); /* frees the format's members and the struct */
 } stki_container_ops;
 
-/* Opens any file or folder: stki_container_open of format.h, which the formats cannot include. */
+/* The type of stki_container_open, which opens any file or folder. Formats call it through a pointer, because they
+ * cannot include format.h. */
 typedef stk_status stki_open_fn(const char *path, const struct stki_reader_opts *opts, stki_container **out,
                                 stk_error *err);
 

@@ -139,8 +139,8 @@ static void advise_pattern(const stki_file *file, int fd)
     (void)posix_fadvise(fd, 0, 0, file->pattern == STKI_PATTERN_SEQUENTIAL ? POSIX_FADV_SEQUENTIAL : POSIX_FADV_RANDOM);
 }
 
-/* Keeps the descriptor if it is needed (there is no mapping, or mincore cannot tell what is resident) and the limit
- * allows it; otherwise closes it. */
+/* Keeps the descriptor if it is needed (there is no mapping, or mincore does not report residency) and the limit allows
+ * it; otherwise closes it. */
 static void settle_descriptor(stki_file *file)
 {
     if ((!file->map || file->blind) && stki_descriptor_keep(file->optional)) {

@@ -42,7 +42,8 @@ typedef struct stki_file {
  * mappings, the file is read with pread instead and `note` states the reason. */
 stk_status stki_file_open(const char *path, enum stki_access access, enum stki_pattern pattern, stki_file **out,
                           stk_error *err);
-/* Reference-counted: code that keeps the file beyond the lifetime of its opener retains it, and closes it too. */
+/* Reference-counted: code that uses the file after its opener may have closed it must retain it, and close it when
+ * done. */
 stki_file *stki_file_retain(const stki_file *file);
 void stki_file_close(stki_file *file); /* NULL is allowed */
 /* Reads exactly `bytes` at `offset`, retrying short reads and EINTR. STK_E_TRUNCATED: the file is too short. */
@@ -54,12 +55,13 @@ stk_status stki_file_read(const stki_file *file, int64_t offset, void *to, int64
  * shorter. STK_E_CORRUPT: it was modified or replaced. STK_E_IO: a page could not be read. Always returns STK_OK for a
  * file that is neither watched nor guarded. */
 stk_status stki_file_intact(const stki_file *file, int64_t record, stk_error *err);
-/* The same if only these ranges were used: unreadable pages elsewhere are ignored. */
+/* Like stki_file_intact, for a caller that used only these ranges: unreadable pages elsewhere are ignored. */
 stk_status stki_file_intact_in(const stki_file *file, const stki_range *ranges, int count, int64_t record,
                                stk_error *err);
-/* The same for a sample of reader->file, which must not be NULL; the error names the sample as the record. */
+/* Like stki_file_intact_in, for a sample of reader->file, which must not be NULL. The error names the sample as the
+ * record. */
 stk_status stki_reader_intact(const stki_reader *reader, int64_t index, stk_error *err);
-/* The same without a system call: whether the file is known to have changed, or is marked by the guard. */
+/* Whether the file is already known to have changed, or is marked by the guard. Makes no system call. */
 bool stki_file_known_changed(const stki_file *file);
 /* Whether the range is in the page cache, judged by its first pages, or by its ends if there is a descriptor. This
  * check is cheap. False if it cannot be determined for this file; true if the range is not inside the file or the query
@@ -84,12 +86,13 @@ typedef struct stki_file_rows {
 } stki_file_rows;
 
 /* Like stki_file_will_need, for samples in the order in which they will be used. Checks whether part of one sample is
- * resident. If it is, and no check in the last STKI_COLD_FOR_NS found one that is not, does nothing. Otherwise advises
- * the kernel to read all samples, merging adjacent ranges. Does nothing for a mapped file opened with
+ * resident. If it is, and every check in the last STKI_COLD_FOR_NS found resident pages, does nothing. Otherwise
+ * advises the kernel to read all samples, merging adjacent ranges. Does nothing for a mapped file opened with
  * STKI_PATTERN_SEQUENTIAL. Indexes must be valid. */
 void stki_file_will_need_rows(const stki_file *file, const stki_file_rows *rows, const int64_t *indices, int64_t count);
 
-/* The same for samples at arbitrary locations. Locating them takes time, so first check whether advice is needed. */
+/* For samples at arbitrary locations: stki_file_will_need_ranges advises the kernel to read them. Because locating
+ * samples takes time, call stki_file_advice_due first, which checks whether advice is needed. */
 bool stki_file_advice_due(const stki_file *file);
 void stki_file_will_need_ranges(const stki_file *file, const stki_range *ranges, int64_t count);
 

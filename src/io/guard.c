@@ -173,13 +173,14 @@ static void end_process(const siginfo_t *info)
         raise(SIGBUS);
 }
 
+/* Performs the previous action. Like the kernel, does not ignore faults. */
 static void pass_on(const struct sigaction *to, int number, siginfo_t *info, void *context)
 {
     if ((to->sa_flags & (int)SA_RESETHAND) && atomic_exchange_explicit(&spent, true, memory_order_acq_rel))
         to = &by_default;
     if (to->sa_flags & SA_SIGINFO)
         to->sa_sigaction(number, info, context);
-    else if (to->sa_handler == SIG_DFL || (to->sa_handler == SIG_IGN && info->si_code > 0)) /* faults are not ignored */
+    else if (to->sa_handler == SIG_DFL || (to->sa_handler == SIG_IGN && info->si_code > 0))
         end_process(info);
     else if (to->sa_handler != SIG_IGN)
         to->sa_handler(number);

@@ -1,7 +1,7 @@
 /* map_room.c: see map_room.h. The number of mappings of a process can only be determined by listing them, which is slow
  * if there are many. They are therefore counted again only after the library has created a certain number of new
- * mappings: half of the number that was still allowed or, if that is fewer, an eighth of the number that existed (at
- * least 512). */
+ * mappings: an eighth of the number that existed (at least 512), but at most half of the number that was still
+ * allowed. */
 #include "map_room.h"
 #include "clock.h"
 #include "counter.h"

@@ -25,7 +25,8 @@ const char *stki_output_path(const stki_output *output);
 const char *stki_output_temporary(const stki_output *output);
 /* Appends bytes through the buffer. */
 stk_status stki_output_append(stki_output *output, const void *bytes, int64_t count, stk_error *err);
-/* The same, but long runs of bytes are not copied: they must remain valid until stki_output_settle returns. */
+/* Like stki_output_append, but long runs of bytes are not copied: they must remain valid until stki_output_settle
+ * returns. */
 stk_status stki_output_lend(stki_output *output, const void *bytes, int64_t count, stk_error *err);
 /* Writes all borrowed bytes. Short runs may remain in the buffer. */
 stk_status stki_output_settle(stki_output *output, stk_error *err);

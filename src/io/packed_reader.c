@@ -18,7 +18,7 @@ struct shared {
 struct packed {
     stki_reader base; /* first member */
     struct shared *shared;
-    enum stki_packed_tensor tensor; /* which tensor of the windows it delivers */
+    enum stki_packed_tensor tensor; /* the tensor of the windows that this reader delivers */
 };
 
 static const struct packed *packed_of(const stki_reader *base)

@@ -99,7 +99,7 @@ struct stki_reader {
     bool indices;                /* the images contain class or palette numbers, which cannot be interpolated */
     const char *ending;          /* samples are documents with this extension: "txt", "json", "bin"; NULL: arrays */
     bool untyped;                /* there are no samples, and the file does not specify their type */
-    bool lists;                  /* samples are lists of one length, which may be different in other shards */
+    bool lists;                  /* samples are lists of equal length, which may differ in other shards */
     const char *remedy;          /* what to do if another shard has a different dtype, for messages; NULL: none */
     bool variable;               /* shapes differ in axis 0 or more; ops->shape is set */
     bool swapped;                /* samples have the opposite byte order (STK_TENSOR_SWAPPED) */
@@ -126,8 +126,8 @@ struct stki_reader {
      * none, or each sample's storage refers to its own file (stki_array_file). */
     const struct stki_file *file;
     /* Returns the number of ranges of `file` from which a sample is read, at most STKI_PLACES, and stores them in
-     * `out`; 0: unknown. Called with `placer`. A wrapping reader that does not change sample numbers copies these two
-     * members. NULL: always unknown. */
+     * `out`; 0: unknown. Must be called with the member `placer`. A wrapping reader that does not change sample numbers
+     * copies these two members. NULL: always unknown. */
     int (*place)(const stki_reader *placer, int64_t index, stki_range *out);
     const stki_reader *placer;
     /* Units that are best read together (chunks, pages), for `order: block`. unit_first has unit_count + 1 sample

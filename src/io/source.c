@@ -85,7 +85,7 @@ static const char *members_with(const stki_container *container, const stki_sour
     return stki_word_list(names, count, text, size);
 }
 
-/* Whether the format has an option of that name. */
+/* Whether the format has an option with this name. */
 static bool takes(const question *q, const char *name)
 {
     for (int g = 0; q->container->groups && q->container->groups[g]; g++)

@@ -47,7 +47,7 @@ stk_status stki_source_defaults(const stki_source_group *group, void *values, st
 void stki_source_values(const struct stki_reader_opts *opts, const stki_source_group *group, void *out);
 /* Whether the group is in a NULL-terminated list, which may itself be NULL. */
 bool stki_source_holds(const stki_source_group *const *list, const stki_source_group *group);
-/* Whether both have the same values in all groups of formats. NULL equals only NULL. */
+/* Whether `a` and `b` have the same values in all groups of formats. NULL equals only NULL. */
 bool stki_source_equal(const stki_source *a, const stki_source *b);
 /* Fails with STK_E_CONFIG if an option was given that no member of this format accepts. */
 stk_status stki_source_check_format(const stki_source *source, const char *format,
@@ -55,6 +55,6 @@ stk_status stki_source_check_format(const stki_source *source, const char *forma
 /* Fails with STK_E_CONFIG if an option was given that this member does not accept, unless opts->lenient. */
 stk_status stki_source_check_member(const struct stki_reader_opts *opts, const struct stki_container *container,
                                     int64_t member, stk_error *err);
-/* The same for samples that do not come from a file; `varying`: their size varies. */
+/* Like stki_source_check_member, for samples that do not come from a file. `varying`: their size varies. */
 stk_status stki_source_check_synthetic(const stki_source *source, bool varying, stk_error *err);
 #endif

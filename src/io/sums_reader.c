@@ -83,7 +83,7 @@ stk_status stki_sums_reader(stki_reader *inner, const char *data_path, const cha
         return stki_fail_memory(err, sizeof *s, "checksums");
     }
     s->inner = inner;
-    s->base = *inner; /* the samples are described in the same way */
+    s->base = *inner; /* copies the description of the samples */
     s->base.path = stki_strdup(inner->path);
     s->base.ops = &s->ops;
     s->base.base = NULL;

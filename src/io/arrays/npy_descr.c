@@ -2,7 +2,7 @@
  *
  * NumPy has no bfloat16 or float8, so the user has to name these types (`alias`): ml_dtypes arrays are saved as raw
  * bytes (bfloat16 as V2, the float8 types as V1 or f1), and bfloat16 is also saved as u2 and float8 as u1. Any other
- * contradiction between the file and the user is an error. */
+ * mismatch between the type in the file and the user's type is an error. */
 #include "error.h"
 #include "npy_header.h"
 #include <stdlib.h>

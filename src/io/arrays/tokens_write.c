@@ -272,7 +272,7 @@ static stk_status put_front(stk_tokens_writer *w, stk_error *err)
     return stki_output_append(w->index, front, sizeof front, err);
 }
 
-/* Writes the lengths of the documents or, with `places`, their offsets. */
+/* Writes the lengths of the documents or, if `places` is set, their offsets. */
 static stk_status put_lengths(stk_tokens_writer *w, bool places, stk_error *err)
 {
     int32_t lengths[LENGTHS];

@@ -1,7 +1,7 @@
 /* zip.c: see zip.h. The end record is the one whose comment ends exactly at the end of the file, because a comment may
  * itself contain the signature. An archive may be preceded by other bytes (offsets are then relative to its start),
- * which is detected from the end of its directory. Members that share bytes are rejected, because zip bombs are built
- * that way. */
+ * which is detected from the end of its directory. Overlapping members are rejected, because zip bombs can be built
+ * from them. */
 #include "zip.h"
 #include "allocate.h"
 #include "checked.h"
@@ -288,7 +288,7 @@ static stk_status parse_directory(stki_zip *zip, int64_t bytes, int64_t before, 
     return at == bytes ? STK_OK : fail_entry_at(zip, zip->count, at, "bytes after the last entry", err);
 }
 
-/* ---- members that share bytes ---- */
+/* ---- overlapping members ---- */
 
 static int by_header(const void *a, const void *b)
 {

@@ -19,7 +19,7 @@ typedef struct stki_zip_entry {
     int64_t header;           /* offset of its local header in the file */
     uint32_t crc;
     uint16_t method, flags;
-    const char *fault; /* static text that describes what is wrong with the entry; NULL: nothing */
+    const char *fault; /* static description of the entry's defect; NULL: none */
 } stki_zip_entry;
 
 typedef struct stki_zip {

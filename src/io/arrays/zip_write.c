@@ -31,7 +31,7 @@ enum {
     FLAG_UTF8 = 1 << 11
 };
 
-#define WIDE INT64_C(0xFFFFFFFF) /* values greater than or equal to this need zip64; also the marker for that */
+#define WIDE INT64_C(0xFFFFFFFF) /* values of at least this need zip64, and are stored as this value */
 
 /* ---- little-endian records ---- */
 

@@ -21,7 +21,7 @@ typedef struct stki_file_format {
 
 /* Returns format i of the table; NULL: out of range. */
 const stki_file_format *stki_file_format_at(int i);
-/* Returns the format of this name; NULL: unknown. */
+/* Returns the format with this name; NULL: unknown. */
 const stki_file_format *stki_file_format_named(const char *name);
 /* Identifies the format of a file. The message of STK_E_UNSUPPORTED says what the file looks like. */
 stk_status stki_file_format_of(const char *path, const stki_reader_opts *opts, const stki_file_format **out,

@@ -163,7 +163,7 @@ static void fill_with(char *to, const void *item, int64_t item_bytes, int64_t co
     if (count == 0)
         return;
     memcpy(to, item, (size_t)item_bytes);
-    for (; done < bytes; done *= 2) /* copies what has been filled so far */
+    for (; done < bytes; done *= 2) /* doubles the filled part */
         memcpy(to + done, to, (size_t)(done < bytes - done ? done : bytes - done));
 }
 
@@ -215,7 +215,7 @@ static stk_status load(const stki_hdf5_chunks *c, int64_t number, void *to, void
     if (status == STK_OK && !stki_file_known_changed(c->file))
         return STK_OK;
     changed = stki_file_intact_in(c->file, &(stki_range){chunk->address, chunk->bytes}, 1, -1, err);
-    return changed != STK_OK ? changed : status; /* a change of the file is reported as the cause */
+    return changed != STK_OK ? changed : status; /* if the file changed, that is the cause of the failure */
 }
 
 stk_status stki_hdf5_chunks_load(const stki_hdf5_chunks *c, int64_t number, void *to, void *room, stk_error *err)

@@ -14,7 +14,7 @@ typedef struct stki_hdf5_chunks {
     stki_hdf5_grid grid;
     stki_hdf5_pipeline pipeline;
     stki_hdf5_table table;
-    int64_t strides[STK_MAX_DIMS]; /* bytes between the elements of a chunk */
+    int64_t strides[STK_MAX_DIMS]; /* strides of a chunk in bytes */
     int64_t stored_room;           /* size of the largest stored chunk that must be read into memory */
     void *fill;                    /* one item */
     stki_chunk_user *cache;
@@ -35,7 +35,7 @@ int64_t stki_hdf5_chunks_room(const stki_hdf5_chunks *chunks);
 /* Returns the address of a chunk's elements in the mapping; NULL: the chunk is not stored unfiltered, or was never
  * written, which sets *missing. */
 const char *stki_hdf5_chunks_mapped(const stki_hdf5_chunks *chunks, int64_t number, bool *missing);
-/* The same for an entry of the table. */
+/* Like stki_hdf5_chunks_mapped, for an entry of the table; NULL: the chunk is not stored unfiltered. */
 const char *stki_hdf5_chunks_mapped_entry(const stki_hdf5_chunks *chunks, const stki_hdf5_chunk *chunk);
 /* Returns the entry of a chunk after checking that it is inside the file; NULL with STK_OK: the chunk was never
  * written. */
@@ -44,8 +44,8 @@ stk_status stki_hdf5_chunks_entry(const stki_hdf5_chunks *chunks, int64_t number
 /* Decodes a chunk into `to`, which has room for chunk_bytes. `room`: the scratch memory as above. A chunk that was
  * never written yields fill values. */
 stk_status stki_hdf5_chunks_load(const stki_hdf5_chunks *chunks, int64_t number, void *to, void *room, stk_error *err);
-/* The same through the cache; each chunk is requested `uses` times per pass. STK_AGAIN: there is no cache in this
- * process. */
+/* Like stki_hdf5_chunks_load, but through the cache. Each chunk is requested `uses` times per pass. STK_AGAIN: there is
+ * no cache in this process. */
 stk_status stki_hdf5_chunks_get(const stki_hdf5_chunks *chunks, int64_t number, int64_t uses, void *room,
                                 stk_storage **out, stk_error *err);
 

@@ -207,8 +207,8 @@ static stk_status on_field(void *context, const char *field, stk_error *err)
     return status;
 }
 
-/* Adds a member for the data set of this name; if it cannot be opened, the member records the error. `fields_too`: also
- * add the fields of a compound type. */
+/* Adds a member for the data set with this name; if it cannot be opened, the member records the error. `fields_too`:
+ * also add the fields of a compound type. */
 static stk_status add_named(struct hdf5 *h, const char *name, const char *alias_of, bool fields_too, stk_error *err)
 {
     stki_hdf5_dataset *d;

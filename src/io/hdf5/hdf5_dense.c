@@ -5,15 +5,15 @@
  *     tree (III.A.2): BTHD, u8 0, u8 type, u32 node bytes, u16 record bytes, u16 depth, u8, u8, u64 root, u16 its
  *         records, u64 all records, u32 checksum
  *     node: BTIN or BTLF, u8 0, u8 type, records; BTIN: then u64 child, its records, and above the lowest level all
- *         records below it, in as many bytes as the largest number takes; u32 checksum
+ *         records below it, in as many bytes as the largest number needs; u32 checksum
  *     record of type 5, links: u32 hash, 7 bytes heap id; of type 8, attributes: 8 bytes heap id, u8 flags, u32, u32
  *         hash; of types 10 and 11, chunks: hdf5_index.c
  *     heap (III.G): FRHP, u8 0, u16 id bytes, u16 filter bytes, u8 flags, u32 largest managed object, …, 110: u16
  *         width, u64 first block bytes, u64 largest direct block, u16 bits of an offset, u16, u64 root, u16 rows of
  *         the root, u32 checksum
  *     indirect block: FHIB, u8 0, u64 heap, offset, u64 blocks in rows of `width`, u32 checksum; rows 0 and 1 have
- *         blocks of the first size, each next one of twice the size; those above the largest direct block are
- *         indirect again
+ *         blocks of the first size, and the size doubles with each following row; blocks larger than the largest
+ *         direct block are again indirect blocks
  *     direct block: FHDB, u8 0, u64 heap, offset, u32 checksum if flags & 2 (of the block with zeros here), objects;
  *         offsets of objects count from the first byte of the block
  *     heap id: u8 version and type (0: managed), offset, length */

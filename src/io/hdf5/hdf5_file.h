@@ -62,7 +62,7 @@ void stki_hdf5_file_release(stki_hdf5_file *file); /* NULL is allowed */
  * bytes). STK_E_UNSAFE: it is outside the allowed folder. STK_E_NOT_FOUND: it does not exist. STK_E_UNSUPPORTED: it is
  * not a regular file. */
 stk_status stki_hdf5_may_open(const stki_hdf5_file *from, const char *target, char *path, stk_error *err);
-/* The same, and also opens the file. */
+/* Like stki_hdf5_may_open, but also opens the file. */
 stk_status stki_hdf5_file_open_beside(const stki_hdf5_file *from, const char *target, stki_hdf5_file **out,
                                       stk_error *err);
 

@@ -1,30 +1,30 @@
 /* hdf5_index.c: see hdf5_index.h. A layout message of version 1 to 3 refers to a version 1 B-tree; one of version 4
  * states the kind of its index:
  *
- *     layout 3: u8 3, u8 2, u8 D, u64 address, u32 x D chunk dimensions, the last is the bytes of an element
+ *     layout 3: u8 3, u8 2, u8 D, u64 address, u32 x D chunk dimensions, the last one is the element size
  *     node:     TREE, u8 1, u8 level, u16 entries, two u64; then per entry u32 stored bytes, u32 filter mask, u64 x D
  *               first element, u64 child
  *     layouts 1 and 2: u8 version, u8 D, u8 2, 5 bytes, u64 address, u32 x D chunk dimensions as above
  *     layout 4: u8 4, u8 2, u8 flags, u8 D, u8 e, D dimensions of e bytes, u8 kind, its parameters, u64 address
  *         1 single chunk: with flags & 2 first u64 stored bytes, u32 mask
- *         2 implicit: all chunks one after the other
+ *         2 implicit: all chunks are consecutive
  *         3 fixed array: u8; the address leads to FAHD, u8, u8 client, u8 entry bytes, u8 page bits, u64 entries, u64
  *           block; the block is FADB, u8, u8, u64 header; more entries than a page holds: a bitmap of pages (highest
  *           bit first) and a checksum, then pages of entries with a checksum each; otherwise the entries
- *         an entry: u64 address; of filtered chunks then the stored bytes in (entry bytes - 12) and u32 mask
+ *         an entry: u64 address; for filtered chunks also the stored bytes in (entry bytes - 12) bytes and u32 mask
  *         4 extensible array: 5 bytes; the address leads to EAHD, u8, u8 client, u8 entry bytes, u8 bits of an index,
  *           u8 entries of the index block, u8 of the smallest data block, u8 data blocks of the smallest super block,
  *           u8 page bits, u64 x 4, u64 largest index + 1, u64, u64 index block
  *           index block: EAIB, u8, u8, u64 header, entries, u64 data blocks, u64 super blocks
  *           super block: EASB, u8, u8, u64 header, offset, a bitmap of the pages of its data blocks, u64 data blocks;
- *           number s has 2^(s/2) of them, each of 2^((s+1)/2) times the smallest; the index block itself names the data
- *           blocks of the first super blocks
+ *           number s has 2^(s/2) of them, each 2^((s+1)/2) times as large as the smallest; the addresses of the data
+ *           blocks of the first super blocks are in the index block itself
  *           data block: EADB, u8, u8, u64 header, offset, entries; or a checksum and pages, as in a fixed array
  *         5 version 2 B-tree: u32 node bytes, u8, u8; its records (hdf5_dense.c) are of type 10: u64 address, u64 x
- *           (D - 1) place in the grid; or, of filtered chunks, of type 11: u64 address, stored bytes in what is left of
+ *           (D - 1) place in the grid; or, for filtered chunks, of type 11: u64 address, stored bytes in the rest of
  *           the record, u32 mask, place
  *     implicit indexes and fixed arrays number the chunks over the grid of the largest shape; so do extensible arrays,
- *     with the axis that has no end in front
+ *     with the unlimited axis first
  *
  * Every loop is bounded by what a file of this size can contain, so that cyclic indexes are detected. */
 #include "hdf5_index.h"

@@ -28,7 +28,8 @@ stk_status stki_hdf5_dataset_add_beside(stki_hdf5_dataset *d, const char *path, 
             return STK_OK;
         }
     }
-    if (stki_stamp_take(one.path, &one.stamp, NULL) != STK_OK) { /* the library's name is relative to another folder */
+    if (stki_stamp_take(one.path, &one.stamp, NULL) != STK_OK) {
+        /* The library's name is relative to another folder, so the file is not found here. */
         stki_free(one.path);
         return STK_OK;
     }

@@ -28,8 +28,8 @@ void stki_hdf5_leave(const stki_hdf5_guard *guard);
  * STK_E_TRUNCATED, STK_E_UNSUPPORTED (newer version or missing filter), STK_E_NOT_FOUND, STK_E_MEMORY, STK_E_IO, or
  * else `otherwise`. */
 stk_status stki_hdf5_fail(stk_error *err, stk_status otherwise, const char *path, const char *name, const char *what);
-/* The same after reading elements. Sets *chunk to whether their chunk could not be decoded, in which case its other
- * elements fail too. */
+/* Like stki_hdf5_fail, for a failed call that read elements. Sets *chunk to whether their chunk could not be decoded,
+ * in which case its other elements fail too. */
 stk_status stki_hdf5_fail_elements(stk_error *err, const char *path, const char *name, bool *chunk);
 /* Returns the version, such as "1.10.8". This and the next function query the library only once. */
 const char *stki_hdf5_version(void);

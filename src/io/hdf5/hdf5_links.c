@@ -364,7 +364,7 @@ static stk_status visit_compact(struct links *l, const stki_hdf5_header *header,
     return status;
 }
 
-/* ---- new groups of many links ---- */
+/* ---- new groups with many links ---- */
 
 struct heaped {
     struct links *links;

@@ -73,11 +73,11 @@ static inline uint64_t stki_hdf5_take(stki_hdf5_cursor *c, int bytes)
     return at ? stki_hdf5_number(at, bytes) : 0;
 }
 
-/* Converts an address to an offset in the file. STK_E_CORRUPT: `bytes` bytes cannot be read there; the message names
- * `what`. */
+/* Converts an address to an offset in the file. STK_E_CORRUPT: the `bytes` bytes at the address are not inside the
+ * file; the message names `what`. */
 stk_status stki_hdf5_place(const stki_file *file, int64_t base, uint64_t address, int64_t bytes, const char *what,
                            int64_t *place, stk_error *err);
-/* The same, and copies the bytes. */
+/* Like stki_hdf5_place, but also copies the bytes to `to`. */
 stk_status stki_hdf5_copy(const stki_hdf5_super *super, uint64_t address, void *to, int64_t bytes, const char *what,
                           stk_error *err);
 stk_status stki_hdf5_corrupt(const stki_hdf5_super *super, uint64_t address, const char *what, stk_error *err);
@@ -144,8 +144,8 @@ typedef struct stki_hdf5_link {
     const char *path;   /* extern: path in that file */
 } stki_hdf5_link;
 
-/* Calls `visit` with each link of a group, sorted by name, or, if `only` is not NULL, only with the link of that name.
- * `visit` must copy what it needs later. Stops at the first status other than STK_OK and returns it. */
+/* Calls `visit` with each link of a group, sorted by name, or, if `only` is not NULL, only with the link that has this
+ * name. `visit` must copy what it needs later. Stops at the first status other than STK_OK and returns it. */
 stk_status stki_hdf5_links_visit(const stki_hdf5_super *super, uint64_t group, const char *only,
                                  stk_status (*visit)(void *context, const stki_hdf5_link *link, stk_error *err),
                                  void *context, stk_error *err);

@@ -15,9 +15,9 @@ typedef struct stki_hdf5_object {
 
 #define STKI_HDF5_NO_OBJECT ((stki_hdf5_object){NULL, STKI_HDF5_UNDEFINED, -1})
 
-/* Opens the object of this name. STK_E_NOT_FOUND: there is none, a link on the path is dangling (the message names its
- * target), or there are more than 16 links. STK_E_UNSUPPORTED: the file was written by a newer HDF5, or a link is of an
- * unknown kind. */
+/* Opens the object with this name. STK_E_NOT_FOUND: there is none, a link on the path is dangling (the message names
+ * its target), or there are more than 16 links. STK_E_UNSUPPORTED: the file was written by a newer HDF5, or a link is
+ * of an unknown kind. */
 stk_status stki_hdf5_object_open(stki_hdf5_file *file, const char *name, stki_hdf5_object *out, stk_error *err);
 /* The links of a group, sorted by name. The list must be freed even on failure. */
 typedef struct stki_hdf5_link_list {

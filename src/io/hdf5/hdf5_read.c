@@ -102,7 +102,7 @@ stk_status stki_hdf5_dataset_read(const stki_hdf5_dataset *d, const int64_t *sta
     stki_hdf5_leave(&guard);
     if (stki_hdf5_dataset_intact(d, &changed) == STK_OK)
         return status;
-    if (err) /* a change of the file is reported as the cause */
+    if (err) /* the change is reported, because it may be the cause of a failure */
         *err = changed;
     return changed.status;
 }

@@ -35,7 +35,7 @@ stk_status stki_hdf5_values_reader(stki_hdf5_dataset *dataset, const stki_reader
  * opposite signedness. A data set without such attributes is unchanged. STK_E_UNSUPPORTED: an attribute that violates
  * the conventions. */
 stk_status stki_hdf5_cf_reader(const stki_hdf5_dataset *dataset, stki_reader *inner, stki_reader **out, stk_error *err);
-/* The same for a whole array, whose contents are replaced. On failure, the array is unchanged. */
+/* Like stki_hdf5_cf_reader, for a whole array, whose contents are replaced. On failure, the array is unchanged. */
 stk_status stki_hdf5_cf_array(const stki_hdf5_dataset *dataset, const stki_reader_opts *opts, stki_array *array,
                               stk_error *err);
 /* Returns the resulting dtype and whether values are computed (false: the stored bytes are delivered). */

@@ -204,7 +204,7 @@ static stk_status read_stored(const struct library_reader *r, const int64_t *sta
     stk_status status = STK_OK;
 
     memcpy(to, r->fill, (size_t)r->dataset->type.bytes);
-    for (int64_t done = r->dataset->type.bytes; done < bytes; done *= 2) /* copies what has been filled so far */
+    for (int64_t done = r->dataset->type.bytes; done < bytes; done *= 2) /* doubles the filled part */
         memcpy(to + done, to, (size_t)(done < bytes - done ? done : bytes - done));
     for (int64_t i = 0; i < r->table.count && status == STK_OK; i++)
         status = read_part(r, start, r->table.chunks[i].number, to, err);

@@ -38,7 +38,7 @@ stk_status stki_hdf5_type_read(hid_t type, const char *path, const char *name, s
 /* Returns the memory type for H5Dread: the file's type if that is raw, so that nothing is converted. The caller closes
  * the ID; negative: failure. */
 hid_t stki_hdf5_type_in_memory(hid_t type, const stki_hdf5_type *about);
-/* The same for a field of a compound type, which is always read in native byte order. */
+/* Like stki_hdf5_type_in_memory, for a field of a compound type, which is always read in native byte order. */
 hid_t stki_hdf5_type_of_field(hid_t type, const stki_hdf5_type *about);
 /* Returns the file type for a dtype: little-endian, bool as h5py's enum, complex numbers as {r, i}. The caller closes
  * the ID; negative: failure. */

@@ -45,7 +45,7 @@ stk_status stki_image_info_of(const void *bytes, int64_t count, const stki_decod
  * Call it before allocating memory for pixels. */
 stk_status stki_image_check(const stki_image_info *info, int64_t count, stk_error *err);
 
-/* The part to decode: a box of the (upright) image in pixels, and the size that the scaled box must have at least. */
+/* The part to decode: a box of the (upright) image in pixels, and the minimum size of the box after scaling. */
 typedef struct stki_image_part {
     int64_t top, left, height, width;    /* height 0: the whole image */
     int64_t enough_height, enough_width; /* minimum size after scaling; 0: no scaling. Only with opts->fast */

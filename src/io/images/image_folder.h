@@ -9,7 +9,7 @@ stk_status stki_image_folder_container(const char *path, const stki_reader_opts 
                                        stk_error *err);
 /* Adds the names of a folder's class folders, in order. Nothing else is read. */
 stk_status stki_image_folder_classes(const char *path, stki_classes *out, stk_error *err);
-/* The same for a text file that lists images. */
+/* Opens a text file that lists images, with the members "image", "label" (if there are labels) and "path". */
 stk_status stki_image_list_container(const char *path, const stki_reader_opts *opts, stki_container **out,
                                      stk_error *err);
 /* Opens files whose names have image extensions, in this order and one sample each, with the members "image" and

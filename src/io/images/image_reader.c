@@ -246,7 +246,7 @@ static void describe_images(stki_reader *base, const stki_decode_opts *decode)
     base->max_bytes = decode->max_bytes > 0 ? decode->max_bytes : STKI_IMAGE_MOST_BYTES;
 }
 
-/* Estimates the size of an image: that of the first readable image. */
+/* Estimates the size of an image as that of the first readable one. */
 static void estimate(stki_reader *base)
 {
     int64_t shape[3];

@@ -28,8 +28,8 @@ typedef struct stki_image_set {
  * Links are followed, except to an ancestor. An entry with the name of an image that is not a readable file (a dangling
  * link, a pipe) is included and fails when it is read. */
 stk_status stki_image_set_scan(const char *folder, stki_image_set *out, stk_error *err);
-/* Reads lines of "PATH" or "PATH<TAB or space>LABEL", in that order; paths are relative to the list's folder. If a
- * label after a tab is not an integer, all labels are class names, numbered by first occurrence. */
+/* Reads lines of "PATH" or "PATH<TAB or space>LABEL", in the order of the file. Paths are relative to the list's
+ * folder. If a label after a tab is not an integer, all labels are class names, numbered by first occurrence. */
 stk_status stki_image_set_list(const char *path, stki_image_set *out, stk_error *err);
 /* Adds the names of a folder's class folders, in order, without reading other folders. STK_E_NOT_FOUND: none. */
 stk_status stki_image_set_classes(const char *folder, stki_classes *out, stk_error *err);

@@ -87,7 +87,7 @@ static bool choose(struct cut *cut, const stki_jpeg_header *header, stki_jpeg_bo
 {
     const bool divided = cut->columns % cut->interval == 0;
     const int64_t step =
-        cut->interval / common_divisor(cut->interval, cut->columns); /* distance of rows that start with an interval */
+        cut->interval / common_divisor(cut->interval, cut->columns); /* distance between rows that start an interval */
     const int64_t row = step * cut->mcu_height, column = cut->interval * cut->mcu_width;
 
     extend(&box->top, &box->height, row, header->height);

@@ -23,7 +23,7 @@ typedef struct stki_jpeg_header {
 /* Parses the header. STK_E_TRUNCATED: the bytes end before the first scan. STK_E_UNSUPPORTED names the unsupported
  * feature. Errors state the offset in the image, but not the file. */
 stk_status stki_jpeg_read_header(const void *bytes, int64_t count, stki_jpeg_header *out, stk_error *err);
-/* The same, but unsupported features are not an error. */
+/* Like stki_jpeg_read_header, but unsupported features are not an error. */
 stk_status stki_jpeg_look(const void *bytes, int64_t count, stki_jpeg_header *out, stk_error *err);
 
 /* Returns a lower bound of the image's size in bytes, whatever its content. */

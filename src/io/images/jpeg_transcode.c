@@ -108,7 +108,7 @@ static void write_all(struct job *job, jvirt_barray_ptr *coefficients)
     c->optimize_coding = TRUE;
     c->restart_interval =
         (unsigned)stki_jpeg_interval(((int64_t)job->d.image_width + column - 1) / column, job->restart);
-    c->write_JFIF_header = c->write_Adobe_marker = FALSE; /* it is copied with the other markers, if present */
+    c->write_JFIF_header = c->write_Adobe_marker = FALSE; /* they are copied with the other markers, if present */
     stki_jpeg_write_to(c, &job->target, job->room);
     jpeg_write_coefficients(c, coefficients);
     for (jpeg_saved_marker_ptr m = job->d.marker_list; m; m = m->next)

@@ -175,7 +175,7 @@ static int decode_whole(spng_ctx *ctx, const stki_png_header *header, const stki
     const int64_t row = row_of(header, how);
     int code;
 
-    if (how->index) /* for packed samples, each pass of libspng only sets bits */
+    if (how->index) /* libspng only sets bits of packed samples, so they must be 0 at the start */
         memset(room, 0, (size_t)(row * header->height));
     code = spng_decode_image(ctx, is_narrowed(how) ? room : to, (size_t)(row * header->height), format_of(how), 0);
 
@@ -206,7 +206,7 @@ static int decode(spng_ctx *ctx, const void *bytes, int64_t count, const stki_pn
     else if (!code)
         code = decode_rows(ctx, header, how, to, room);
     if (!code && how->top + how->height == header->height)
-        code = spng_decode_chunks(ctx); /* up to IEND */
+        code = spng_decode_chunks(ctx); /* reads the remaining chunks, up to IEND */
     return code;
 }
 

@@ -7,7 +7,7 @@
 typedef struct stki_png_how {
     bool gray;           /* one byte per pixel; false: RGB */
     bool index;          /* with gray: the stored samples of 1 to 8 bits of an image with one channel or a palette */
-    bool deep;           /* u16 samples of a 16-bit image; with gray: of an image without colors */
+    bool deep;           /* u16 samples of a 16-bit image, which must not have colors if `gray` is set */
     int64_t top, height; /* whole rows of the image; all rows if it is interlaced */
 } stki_png_how;
 

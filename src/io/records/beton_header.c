@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum {
-    ODD_VERSION = 100 /* files from this version on are not .beton files */,
+    ODD_VERSION = 100 /* with this version or a later one, the file is not a .beton file */,
     TEXT_AT = 8 * 32 + 8,
     NAME_AT = 1,
     ARGUMENTS_AT = 17

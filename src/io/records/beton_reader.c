@@ -83,7 +83,7 @@ static bool parse_row(const stki_beton_field *field, int64_t page_bytes, const u
     case STKI_BETON_BYTES:
     case STKI_BETON_JSON:
         out->pointer = load(bytes, 8);
-        out->bytes = (int64_t)(load(bytes + 8, 8) & INT64_MAX); /* values that this changes are rejected below */
+        out->bytes = (int64_t)(load(bytes + 8, 8) & INT64_MAX); /* values above INT64_MAX are rejected below */
         *why = "invalid size";
         if (load(bytes + 8, 8) > INT64_MAX)
             return false;

@@ -20,7 +20,8 @@ static enum stki_csv_result broken(const reading *r, const char *at, const char 
     return STKI_CSV_BROKEN;
 }
 
-/* Consumes the delimiter or line end after a cell. A line end is LF or CR LF; a CR without LF is an error. */
+/* Consumes the delimiter or line terminator after a cell. A line terminator is LF or CR LF; a CR without LF is an
+ * error. */
 static enum stki_csv_result cell_end(reading *r, bool *line_end)
 {
     *line_end = true;

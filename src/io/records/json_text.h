@@ -17,7 +17,7 @@ typedef struct stki_json_span {
 } stki_json_span;
 
 typedef struct stki_json_problem {
-    int64_t at;       /* offset in the line; the line's length if the line ends too early */
+    int64_t at;       /* offset in the line; the line's length if the line ends unexpectedly */
     const char *what; /* static text that says what was expected or what is wrong */
 } stki_json_problem;
 

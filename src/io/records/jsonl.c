@@ -337,7 +337,7 @@ static stk_status add_columns(stki_text_file *text, const stki_reader_opts *opts
 
 json_t *stki_jsonl_keys(const stki_text_file *text)
 {
-    enum { MOST = 1 << 20 }; /* bytes of a line that is worth parsing for this */
+    enum { MOST = 1 << 20 }; /* size limit of the line in bytes */
     json_t *object = NULL, *keys = NULL, *value;
     char *block = NULL;
     int64_t room = 0, at, bytes;

@@ -127,8 +127,8 @@ typedef struct stki_tar_sparse {
  * many bytes as are stored. */
 stk_status stki_tar_sparse_pax(const stki_file *file, const stki_tar_pax *pax, stki_tar_sparse *member,
                                stki_tar_array *runs, stk_error *err);
-/* The same for `block`, a header of old GNU tar. member->offset must be the offset of the block after the header; it is
- * advanced past additional map blocks. Sets member->size. */
+/* Like stki_tar_sparse_pax, for a map that starts in `block`, a header of old GNU tar. member->offset must be the
+ * offset of the block after the header; it is advanced past additional map blocks. Sets member->size. */
 stk_status stki_tar_sparse_gnu(const stki_file *file, const unsigned char *block, stki_tar_sparse *member,
                                stki_tar_array *runs, stk_error *err);
 
@@ -176,7 +176,7 @@ enum stki_tar_kind {
 
 /* Returns the kind of file according to the last part of the extension: "seg.png" is an image. */
 enum stki_tar_kind stki_tar_kind_of(const char *extension);
-/* The same, but images that are not decoded count as bytes. */
+/* Like stki_tar_kind_of, but images that are not decoded count as bytes. */
 enum stki_tar_kind stki_tar_kind_read(const char *extension, const stki_decode_opts *decode);
 
 /* Builds the index from the headers of the archive, in one pass, or in two if there are hard links. */
@@ -191,7 +191,7 @@ const void *stki_tar_index_mapped(const stki_file *file, const stki_tar_entry *e
 /* Reads `count` bytes at offset `at` of a member; they must be inside the member. */
 stk_status stki_tar_index_read(const stki_tar_index *index, const stki_file *file, const stki_tar_entry *entry,
                                int64_t at, void *to, int64_t count, stk_error *err);
-/* The same for runs that are not yet part of an index; `runs` has run_count entries. */
+/* Like stki_tar_index_read, for runs that are not yet part of an index. `runs` has run_count entries. */
 stk_status stki_tar_runs_read(const stki_tar_run *runs, int64_t run_count, const stki_file *file,
                               const stki_tar_entry *entry, int64_t at, void *to, int64_t count, stk_error *err);
 

@@ -146,7 +146,7 @@ static stk_status note_size(struct builder *b, stki_tar_entry *entry, stk_error 
     return STK_OK;
 }
 
-/* Whether a member of this name is part of a sample. */
+/* Whether a member with this name is part of a sample. */
 static bool splits(stki_tar_text name, int64_t *key_bytes, int64_t *extension_at)
 {
     return stki_tar_split_name(name.text, name.bytes, key_bytes, extension_at) &&

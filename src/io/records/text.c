@@ -129,7 +129,7 @@ static stk_status add_member(stki_text_file *text, stk_error *err)
     if (text->json && member->details)
         json_object_set_new(member->details, "key", json_string(column->key));
     if (text->json && member->details)
-        json_object_set_new(member->details, "keys", stki_jsonl_keys(text)); /* not set if it is NULL */
+        json_object_set_new(member->details, "keys", stki_jsonl_keys(text)); /* has no effect if the keys are NULL */
     if (index->left_out > 0 && !text->lender)
         stki_container_warn(&text->base, "skipped: %" PRId64 " %s", index->left_out,
                             text->json ? (index->left_out == 1 ? "blank line" : "blank lines")

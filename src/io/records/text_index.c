@@ -181,7 +181,7 @@ static stk_status build_documents(scan *s, stk_error *err)
     return status;
 }
 
-/* ---- both ---- */
+/* ---- building the index ---- */
 
 static stk_status build_whole(scan *s, stk_error *err)
 {

@@ -228,7 +228,7 @@ static stk_status parse_npy(const struct files *f, const void *bytes, int64_t si
                                                    path, out, err);
 }
 
-/* The same, but errors name the archive and the sample. The name is built only on failure. */
+/* Like parse_npy, but errors name the archive and the sample. The name is built only on failure. */
 static stk_status npy_header(const struct files *f, int64_t index, const void *bytes, int64_t size,
                              stki_npy_header *out, stk_error *err)
 {
