@@ -17,7 +17,7 @@ typedef struct stki_container stki_container;
 
 enum stki_member_kind {
     STKI_MEMBER_ARRAY,   /* one array; samples are along one of its axes */
-    STKI_MEMBER_RECORDS, /* samples of varying size, such as images or texts */
+    STKI_MEMBER_RECORDS, /* samples of varying size, such as images or text */
     STKI_MEMBER_OTHER    /* only listed by inspect, such as a number in a .pt file or a text file in a zip archive */
 };
 
@@ -26,12 +26,11 @@ typedef struct stki_member {
     enum stki_member_kind kind;
     stk_dtype dtype;
     bool swapped;
-    int ndim;         /* ARRAY: axes of the array; RECORDS: axes of one sample */
-    int64_t *shape;   /* owned, ndim numbers; -1: varying axis of records */
-    int64_t *strides; /* bytes; owned; NULL: not applicable (chunked, compressed, records) */
-    int64_t count;    /* RECORDS: number of samples */
-    bool inferred;    /* the type was inferred from the texts, so other files of the field may contain names instead of
-                         numbers */
+    int ndim;           /* ARRAY: axes of the array; RECORDS: axes of one sample */
+    int64_t *shape;     /* owned, ndim numbers; -1: varying axis of records */
+    int64_t *strides;   /* bytes; owned; NULL: not applicable (chunked, compressed, records) */
+    int64_t count;      /* RECORDS: number of samples */
+    bool inferred;      /* the type was inferred from text, so other files of the field may have names, not numbers */
     const char *layout; /* "contiguous", "fortran", "strided", "chunked", "compact", "external", "virtual", "deflated",
                            "records"; static */
     int64_t offset;     /* offset of the data in the file; -1: not contiguous */

@@ -41,7 +41,7 @@ stk_status stki_dataset_go_together(const char *field, const char *first_name, c
 /* Checks that all fields have the same count (STK_E_MISMATCH names two fields with their files and counts), and sets
  * it. */
 stk_status stki_dataset_finish(stki_dataset *dataset, stk_error *err);
-/* Makes the numbers of the data set refer to windows, of which it takes ownership. */
+/* Makes the numbers of the data set refer to windows. Takes ownership of `windows`. */
 void stki_dataset_use_windows(stki_dataset *dataset, stki_windows *windows);
 /* Makes number i of the field refer to its sample i + ahead. Must be called before any numbers are used. */
 void stki_field_look_ahead(stki_field *field, int64_t ahead);

@@ -9,7 +9,7 @@ typedef struct stki_file_list {
     int64_t count;
 } stki_file_list;
 
-/* Adds `path`. If no such file exists and it is a pattern (*, ?, [...]), adds all matching files, sorted bytewise.
+/* Adds `path`. If it does not exist and is a pattern (*, ?, [...]), adds all matching files instead, sorted bytewise.
  * STK_E_NOT_FOUND: a pattern without matches. */
 stk_status stki_file_list_add(stki_file_list *list, const char *path, stk_error *err);
 /* Adds `path` without interpreting it, whether or not it exists. */

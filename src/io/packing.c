@@ -1,7 +1,7 @@
 /* packing.c: see packing.h.
  *
  * Best fit. Open windows are kept in stacks by their number of free elements. With a four-level bitmap of the non-empty
- * stacks, the window with the least sufficient room is found in a few steps, regardless of the number of windows.
+ * stacks, the window with the smallest sufficient room is found in a few steps, regardless of the number of windows.
  * Pieces are first assigned to windows in any order and counted, then laid out window by window. */
 #include "packing.h"
 #include "allocate.h"

@@ -4,9 +4,9 @@
  * A document longer than a window is divided into pieces of the window's length, each starting `overlap` before the end
  * of the previous one; pieces that fill a window come first, in the order of the documents. The remainder of each
  * document (or all of a short one) is placed by best-fit decreasing: in order of decreasing length (of equal lengths,
- * the earlier document first), each goes into the window with the least sufficient room (of several such windows, the
- * most recently used one), or into a new window if no window has enough room. This takes O(documents) time and memory.
- * `apart`: no window contains pieces of two documents. */
+ * the earlier document first), each goes into the window with the smallest sufficient room (of several such windows,
+ * the most recently used one), or into a new window if no window has enough room. This takes O(documents) time and
+ * memory. `apart`: no window contains pieces of two documents. */
 #ifndef STKI_PACKING_H
 #define STKI_PACKING_H
 

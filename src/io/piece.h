@@ -12,7 +12,7 @@ typedef struct stki_pieces {
     void *buffer;    /* used if the file is not mapped */
 } stki_pieces;
 
-/* Prepares reading `count` units of `unit_bytes` at `offset`, all of which must be inside the file. */
+/* Prepares to read `count` units of `unit_bytes` at `offset`, all of which must be inside the file. */
 stk_status stki_pieces_init(stki_pieces *pieces, const stki_file *file, int64_t offset, int64_t unit_bytes,
                             int64_t count, stk_error *err);
 /* Returns the next whole units and their total size in bytes; 0 at the end. The units are valid until the next call. */

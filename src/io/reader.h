@@ -272,7 +272,7 @@ typedef struct stki_synthetic_opts {
     enum stki_synthetic_form form;
     int64_t min_length; /* >= 0: axis 0 varies from min_length to shape[0]; -1: fixed */
     int64_t distinct; /* MEMORY: number of distinct samples (sample i is block i mod distinct); 0: up to 64 MiB. base is
-                         set if it is the number of samples, or 1 */
+                         set if this is 1 or the number of samples */
     int64_t read_ns;  /* duration of a sleep in every read, to simulate a slow disk */
 } stki_synthetic_opts;
 

@@ -178,7 +178,7 @@ static stk_status read_gathered(const stki_reader *base, int64_t index, const st
     return STK_OK;
 }
 
-/* ---- announcing reads ---- */
+/* ---- prefetching ---- */
 
 static const stki_hdf5_chunk *band_of(const struct chunked *r, int64_t index, int64_t *band)
 {

@@ -181,7 +181,7 @@ bool stki_hdf5_type_parse(stki_hdf5_cursor c, stki_hdf5_type *out)
     return (t.class == ARRAY ? read_array(&c, &t, out) : read_simple(&c, &t, out)) && !c.bad;
 }
 
-/* Parses the datatype to which a shared message refers: one in the object header of a committed datatype. */
+/* Parses the datatype to which a shared message refers, which is in the object header of a committed datatype. */
 static bool parse_committed(const stki_hdf5_super *super, stki_hdf5_cursor c, stki_hdf5_type *out)
 {
     const int version = (int)stki_hdf5_take(&c, 1), kind = (int)stki_hdf5_take(&c, 1);
@@ -199,7 +199,7 @@ static bool parse_committed(const stki_hdf5_super *super, stki_hdf5_cursor c, st
     return fine;
 }
 
-/* ---- data spaces ---- */
+/* ---- dataspaces ---- */
 
 bool stki_hdf5_space_parse(stki_hdf5_cursor c, stki_hdf5_space *out)
 {

@@ -467,7 +467,7 @@ static stk_status walk_array(struct walk *w, uint64_t address, stk_error *err)
 struct extensible {
     struct array entries;
     int64_t in_index, least, set;  /* entries in the index block and in the smallest data block; largest index + 1 */
-    int data_blocks, super_blocks; /* numbers of blocks in the index block */
+    int data_blocks, super_blocks; /* number of each kind of block in the index block */
     int first_super;               /* number of the first super block */
     int offset_bytes;
 };

@@ -5,8 +5,8 @@
 
 #include "hdf5_file.h"
 
-/* Called for each path to a data set, and for each path that is dangling or unreadable, for which `trouble` is the
- * reason. `alias_of`: the first path to the same data set; NULL: this is the first one, or a pattern was given. */
+/* Called for each path to a data set, and for each path that is dangling or unreadable (`trouble` is the reason).
+ * `alias_of`: the first path to the same data set; NULL: this is the first one, or a pattern was given. */
 typedef stk_status (*stki_hdf5_found)(void *context, const char *name, const char *alias_of, const stk_error *trouble,
                                       stk_error *err);
 

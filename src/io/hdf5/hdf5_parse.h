@@ -163,7 +163,7 @@ enum { /* types of version 2 B-trees */
 typedef stk_status stki_hdf5_object_visit(void *context, stki_hdf5_cursor object, stk_error *err);
 
 /* Calls `visit` with each object of a heap to which the tree of this type refers, or, if `name` is not NULL, only with
- * those that have the hash of the name. Stops at the first status other than STK_OK and returns it. */
+ * those whose names have the same hash. Stops at the first status other than STK_OK and returns it. */
 stk_status stki_hdf5_dense_visit(const stki_hdf5_super *super, uint64_t heap, uint64_t tree, int type, const char *name,
                                  stki_hdf5_object_visit *visit, void *context, stk_error *err);
 

@@ -1,5 +1,5 @@
 /* hdf5_written.h: which elements along the axis of the samples were written to the file. All other elements are fill
- * values, of which even a small file can declare any number. */
+ * values. Even a small file can declare any number of them. */
 #ifndef STKI_HDF5_WRITTEN_H
 #define STKI_HDF5_WRITTEN_H
 

@@ -9,7 +9,7 @@
 #include <stoker/status.h>
 
 typedef struct stki_image_set {
-    char *root;            /* names are relative to it; owned */
+    char *root;            /* names are relative to this folder; owned */
     stki_text_build names; /* concatenated, NUL-terminated */
     int64_t *name_at;      /* offsets in names.text; owned */
     int64_t *labels;       /* NULL: no labels; owned */
@@ -18,7 +18,7 @@ typedef struct stki_image_set {
     /* For a list: line and text of the first label that is not a number, if any. */
     int64_t name_line;
     char *name_found; /* owned */
-    /* Numbers of skipped entries. */
+    /* Counts of skipped entries. */
     int64_t hidden, others, broken, outside, loops, empty_classes;
 } stki_image_set;
 

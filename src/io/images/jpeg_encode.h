@@ -41,8 +41,9 @@ typedef struct stki_jpeg_room {
  * MCUs, so that parts can be cut out at any row and interval (jpeg_cut.h). */
 int stki_jpeg_interval(int64_t columns, int64_t most);
 
-/* Encodes an image. The result is *bytes bytes at room->data, valid until the room is used again. STK_E_BAD_SHAPE: a
- * side is 0. STK_E_LIMIT: a side exceeds STKI_JPEG_MOST_SIDE. STK_E_MEMORY. The message has no location. */
+/* Encodes an image. The result is *bytes bytes at room->data, valid until the room is used again. STK_E_BAD_SHAPE: the
+ * height or width is 0. STK_E_LIMIT: the height or width exceeds STKI_JPEG_MOST_SIDE. STK_E_MEMORY. The message has no
+ * location. */
 stk_status stki_jpeg_encode(const stki_jpeg_pixels *image, const stki_jpeg_form *form, stki_jpeg_room *room,
                             int64_t *bytes, stk_error *err);
 void stki_jpeg_room_fini(stki_jpeg_room *room);

@@ -7,10 +7,10 @@
 
 /* Writes an image with the same coefficients, quantization and sampling to `room`: a single scan with optimized Huffman
  * tables and an interval of stki_jpeg_interval(…, restart). All application segments and comments are kept byte for
- * byte and in order; data after the end of the image is discarded. If out->stays is not NULL on return, nothing was
- * written, because images of this kind are kept unchanged; it is the reason, such as "arithmetic coding" or "12 bits
- * per sample". Otherwise the file is out->bytes bytes at room->data, valid until the room is used again. Errors are
- * those of stki_jpeg_decode, and every warning of libjpeg is an error. */
+ * byte and in order; data after the end of the image is discarded. If images of this kind are kept unchanged, nothing
+ * is written, and out->stays is the reason, such as "arithmetic coding" or "12 bits per sample". Otherwise out->stays
+ * is NULL, and the file is out->bytes bytes at room->data, valid until the room is used again. Errors are those of
+ * stki_jpeg_decode, and every warning of libjpeg is an error. */
 typedef struct stki_jpeg_transcoded {
     int64_t height, width;
     int components;

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SIDE_MOST = 65535 /* largest side of an image, which is stored as u16 */ };
+enum { SIDE_MOST = 65535 /* maximum height or width of an image, which are stored as u16 */ };
 
 bool stki_beton_has_region(enum stki_beton_kind kind)
 {

@@ -16,7 +16,7 @@
 #include <jansson.h>
 #include <string.h>
 
-enum { IMAGE_HEAD = 64 << 10 /* bytes of an image to read for its size if it is not mapped */, KEY_SHOWN = 64 };
+enum { IMAGE_HEAD = 64 << 10 /* bytes read for an image's size if the archive is not mapped */, KEY_SHOWN = 64 };
 
 /* A member to which a hard link may refer. */
 struct named {

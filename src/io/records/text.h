@@ -93,7 +93,7 @@ void stki_jsonl_fini(stki_text_file *text);
 /* Finds the value of the key in line `index`, which is at offset `at`. */
 stk_status stki_jsonl_find(const stki_text_file *text, int64_t index, int64_t at, const char *line, int64_t bytes,
                            stki_json_span *out, stk_error *err);
-/* Stores the numbers of a value as `dtype`, and their number in *count. `to` has room for column.most numbers; NULL:
+/* Stores the numbers of a value as `dtype`, and their count in *count. `to` has room for column.most numbers; NULL:
  * they are only counted. */
 stk_status stki_jsonl_numbers(const stki_text_file *text, stk_dtype dtype, int64_t index, int64_t at,
                               const stki_json_span *value, void *to, int64_t *count, stk_error *err);
