@@ -1,7 +1,7 @@
-/* order.c: the order object: maps positions to samples, given a data set, a seed and possibly a subset. Checks that the
- * options are compatible and translates the images of a permutation to samples. The kinds are implemented in
- * order_random.c, order_block.c, order_weighted.c, order_mixture.c and order_bucket.c (on top of any of the others).
- * Immutable after creation, except for the tables of some kinds (order_tables.h). Thread-safe. */
+/* order.c: maps positions to samples, given a data set, a seed and possibly a subset. Checks that the options are
+ * compatible and translates the images of a permutation to samples. The kinds are implemented in order_random.c,
+ * order_block.c, order_weighted.c, order_mixture.c and order_bucket.c (on top of any of the others). Immutable after
+ * creation, except for the tables of some kinds (order_tables.h). Thread-safe. */
 #include "order.h"
 #include "allocate.h"
 #include "bisect.h"

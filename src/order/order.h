@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stoker/status.h>
 
-enum { STKI_ORDER_VERSION = 1 }; /* stored in saved states; increment it if the same seed gives a different order */
+enum { STKI_ORDER_VERSION = 1 }; /* stored in saved states; increment it when any order changes */
 
 enum stki_order_kind { STKI_ORDER_SEQUENTIAL, STKI_ORDER_RANDOM, STKI_ORDER_BLOCK, STKI_ORDER_WEIGHTED };
 /* When an epoch over several data sets ends: when the first of them has been used up, or when all have. */
@@ -77,8 +77,8 @@ typedef struct stki_order_opts {
 
 typedef struct stki_order stki_order;
 
-/* STK_E_RANGE: an index is out of range (its position is named), or a weight is invalid. STK_E_UNSUPPORTED:
- * incompatible options, by name. */
+/* STK_E_RANGE: an index is out of range (the message has its position), or a weight is invalid. STK_E_UNSUPPORTED:
+ * options are incompatible; the message names them. */
 stk_status stki_order_create(const stki_order_opts *opts, stki_order **out, stk_error *err);
 void stki_order_destroy(stki_order *order);
 int64_t stki_order_length(const stki_order *order);
@@ -91,11 +91,11 @@ stk_status stki_order_eval(const stki_order *order, int64_t epoch, int64_t first
 /* Builds part of the table that is needed next, so that it is complete in time. For callers that process the `epochs`
  * epochs in sequence; call it after positions [first, first + n) have been taken. */
 void stki_order_ahead(const stki_order *order, int64_t epoch, int64_t first, int64_t n, int64_t epochs);
-/* Whether the table for a position, if one is needed, has been built. */
+/* Returns whether the position can be evaluated without building a table first. */
 bool stki_order_is_ready(const stki_order *order, int64_t epoch, int64_t position);
 
 /* Everything that an order depends on. Two orders with equal fingerprints have the same samples at the same positions.
- * Each part is a hash, 0 if not applicable, so that a message can name the part that differs. */
+ * The parts are compared separately, so that a message can name the one that differs; unused hashes are 0. */
 typedef struct stki_order_print {
     uint64_t whole; /* hash of all below */
     uint64_t seed;

@@ -171,7 +171,8 @@ static void place(const stki_buckets *b, struct building *w, struct sample *out,
     }
 }
 
-/* Number of passes left after the current one; the usual number while the longest sample is unknown. */
+/* Returns the number of passes left after the current one. Until all lengths have been gathered, the longest one is
+ * unknown, and the usual number is returned. */
 static int64_t passes_left(const struct building *w)
 {
     int64_t passes = 0;

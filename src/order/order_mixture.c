@@ -115,7 +115,6 @@ static wide length_for(wide n, wide sum, wide weight, enum stki_mixture_stop sto
     return part >= weight * 999999 ? whole + 1 : whole;
 }
 
-/* Determines the length of an epoch. */
 static stk_status choose_length(const stki_order_source *sources, const int64_t *counts, const int64_t *weights,
                                 int count, enum stki_mixture_stop stop, int64_t *length, stk_error *err)
 {
@@ -255,7 +254,7 @@ static int source_of(const stki_mixture *m, int64_t q)
     return source;
 }
 
-/* Positions of one source, and the value of J at which it starts in this epoch. */
+/* The positions of one source, and the value of J (order_mixture.h) at which the source starts in this epoch. */
 typedef struct group {
     int source;
     uint64_t pass0;  /* epoch * c_d as pass number … */
@@ -265,7 +264,7 @@ typedef struct group {
     int count;
 } group;
 
-/* Pending places in passes of any sources, which are evaluated together. */
+/* Pending values of several passes, possibly of different sources, which are permuted together. */
 typedef struct waiting {
     stki_permutations set;
     int sources[STKI_PERMUTATIONS_MOST]; /* the source of each permutation */
@@ -362,7 +361,7 @@ static void eval_block(const stki_mixture *m, int64_t epoch, int64_t first, int 
     for (int d = 0; d < m->count; d++)
         begin[d + 1] = (uint16_t)(begin[d + 1] + begin[d]);
     for (int i = 0; i < n; i++) {
-        int d = source[i], at = begin[d]++; /* afterwards, begin[d] is the end of d */
+        int d = source[i], at = begin[d]++; /* afterwards, begin[d] is the end of source d's range */
 
         places[at] = (uint16_t)i;
         j[at] = (int64_t)q[i] - m->begin[d];

@@ -7,9 +7,9 @@
  *     J        = epoch * c_d + j, counted over all epochs
  *     sample   = perm_d(pass J div n_d)(J mod n_d), where n_d is the number of samples of the source
  *
- * Counts are therefore exact in every epoch, each sample of a source occurs once before any occurs twice, for any
- * length of the epochs, and any position is evaluated in O(1). Without shuffling both permutations are identities, so
- * the sources follow one another. Weights are read as decimal numbers of 15 digits. Immutable after creation and
+ * Counts are therefore exact in every epoch, and any position is evaluated in O(1). Each sample of a source occurs once
+ * before any occurs twice, regardless of the length of the epochs. Without shuffling both permutations are identities,
+ * so the sources follow one another. Weights are read as decimal numbers of 15 digits. Immutable after creation and
  * thread-safe. */
 #ifndef STKI_ORDER_MIXTURE_H
 #define STKI_ORDER_MIXTURE_H

@@ -15,7 +15,6 @@ static uint64_t hash_words(uint64_t seed, const void *words, int64_t count)
     return stki_order_hash(seed, words, count * (int64_t)sizeof(uint64_t));
 }
 
-/* Adds one number to a chained hash. */
 static uint64_t chain(uint64_t hash, uint64_t word)
 {
     return hash_words(hash, &word, 1);

@@ -19,7 +19,7 @@ typedef struct stki_order_quality {
     int64_t batch;            /* rows per measured batch: the global batch, at most 4096 */
 } stki_order_quality;
 
-/* False: there is nothing to measure. */
+/* Returns false if there is nothing to measure. */
 bool stki_order_measure(const stki_order *order, int64_t samples, int64_t batch, stki_order_quality *out);
 
 #endif

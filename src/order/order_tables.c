@@ -50,7 +50,7 @@ bool stki_tables_have(const stki_tables *t, uint64_t key)
     return false;
 }
 
-/* -1: no table has this key. */
+/* Returns the number of the table, or -1 if no table has this key. */
 static int try_acquire(stki_tables *t, uint64_t key)
 {
     for (int i = 0; i < STKI_TABLES; i++) {
@@ -71,7 +71,7 @@ void stki_tables_release(stki_tables *t, int number)
 
 /* ---- builders, under the lock ---- */
 
-/* Selects the oldest table that has no readers. False: there is none at the moment. */
+/* Selects the oldest table that has no readers. Returns false if all have readers at the moment. */
 static bool begin(stki_tables *t, uint64_t key, uint64_t keep, uint64_t keep_too)
 {
     int best = -1;
@@ -130,9 +130,9 @@ int stki_tables_acquire(stki_tables *t, uint64_t key)
     return number;
 }
 
-/* The number of steps to build after `advance` positions were taken of the current table, which has `rest` positions
- * left. Twice the proportional share of the steps that are left, so the next table is complete in time; all of them if
- * no positions are left. */
+/* Returns the number of steps to build after `advance` positions have been taken from the current table, which has
+ * `rest` positions left. This is twice the proportional share of the remaining steps, so that the next table is
+ * complete in time, or all of them if no positions are left. */
 static int64_t slice(const stki_tables *t, int64_t advance, int64_t rest)
 {
     const double units = 2.0 * (double)t->left * (double)advance / (double)rest;

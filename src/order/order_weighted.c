@@ -59,8 +59,8 @@ static uint32_t threshold_of(double share)
     return scaled >= 0x1p32 ? UINT32_MAX : scaled > 0 ? (uint32_t)scaled : 0;
 }
 
-/* Vose's method: each column below 1 is filled from a column above 1. `lists` holds the columns below 1 from its start
- * on and the others from its end. */
+/* Vose's method: each column below 1 is filled from a column above 1. `lists` holds the columns below 1 at its start
+ * and the others at its end. */
 static void build(struct column *columns, int64_t n, double *share, uint32_t *lists, int64_t heaviest)
 {
     int64_t small = 0, large = n;

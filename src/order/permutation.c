@@ -4,8 +4,8 @@
  * network again until it is inside: following a cycle of a permutation from a point inside leads back inside, and two
  * starting points never meet. Because 4^h < 4n, this takes 4^h / n < 4 passes on average.
  *
- * Rounds. With eight rounds of independent random functions, the pairs of a whole domain show no statistic that stands
- * out from noise. This requires functions with many outputs. Over a few bits the network mixes more slowly, so small
+ * Rounds. With eight rounds of independent random functions, no statistic over the pairs of a whole domain stands out
+ * from noise. This holds only for functions with many outputs: over a few bits the network mixes more slowly, so small
  * domains get more rounds (which cost little there; small data sets use a table anyway).
  *
  * Parity. A round over halves of two or more bits is an even permutation, so the network alone only produces even

@@ -54,7 +54,8 @@ void stki_permutation_run(const stki_permutation *permutation, uint64_t first, i
 /* Replaces values[i] with its image; all must be in [0, n). */
 void stki_permutation_map(const stki_permutation *permutation, uint64_t *values, int64_t count);
 
-/* Adds a permutation; its number is the previous `count`. False: the set is full, or the number of rounds differs. */
+/* Adds a permutation, whose number is the previous `count`. Returns false if the set is full or the number of rounds
+ * differs. */
 bool stki_permutations_add(stki_permutations *set, const stki_permutation *permutation);
 /* Replaces values[i] with its image under permutation which[i]. */
 void stki_permutations_map(const stki_permutations *set, const uint8_t *which, uint64_t *values, int64_t count);

@@ -1,4 +1,4 @@
-/* config.c: see config.h. The option tables of the sections `loader` and `dataset.fields.NAME` live here. */
+/* config.c: see config.h. Contains the option tables of the sections `loader` and `dataset`. */
 #include "config.h"
 #include "allocate.h"
 #include "checked.h"

@@ -114,8 +114,8 @@ typedef struct stki_loader_config {
 /* Takes ownership of the document, even on failure. Relative paths refer to the folder of the file that contains them,
  * in config texts to base_dir (NULL: the working directory), and in `--set` to the working directory. */
 stk_status stki_config_read(stki_document *document, const char *base_dir, stki_loader_config **out, stk_error *err);
-/* Which section of a document has the loader's options. It is `loader`, unless a preparation job has some of them
- * (those flagged STKI_IN_JOB) in its own section. */
+/* Specifies which section of a document contains the loader's options. It is `loader`, unless a preparation job has
+ * some of them (those flagged STKI_IN_JOB) in its own section. */
 typedef struct stki_config_form {
     const stki_option_table *table; /* options stored in stki_loader_config; determines the section's name */
     const stki_option_table *other; /* more options of the same section; NULL: none */

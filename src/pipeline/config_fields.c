@@ -94,7 +94,7 @@ static stk_status read_paths(stki_field_config *field, const stki_node *node, st
     return status;
 }
 
-/* Names occur in the paths of options and in names of tensors, such as "field.part". */
+/* Names are restricted, because they become parts of option paths and of tensor names such as "field.part". */
 static bool good_name(const char *name)
 {
     return *name && strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == strlen(name);

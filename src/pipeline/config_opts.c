@@ -136,7 +136,8 @@ static void put_all(writer *w, const stk_loader_opts *o)
 {
     put_members(w, stki_config_sections[0], o, "loader");
     if (o->world_size && !o->rank)
-        /* 0 in the C struct means rank 0 if world_size is set; the default, auto, would ask the launcher */
+        /* 0 in the C struct means rank 0 if world_size is set; the default, auto, would use the rank set by the
+         * launcher */
         put(w, "loader.rank", "0");
     if (o->weights)
         put(w, "loader.weights", "[]"); /* copy_lists() sets the numbers */
@@ -147,7 +148,7 @@ static void put_all(writer *w, const stk_loader_opts *o)
         put_dataset(w, o->datasets, i);
 }
 
-/* Copies a list of `count` 8-byte numbers. If it is NULL, *out does not change. */
+/* Copies a list of `count` 8-byte numbers. If `list` is NULL, *out does not change. */
 static stk_status copy_list(const void *list, int64_t count, void *out, int64_t *out_count, stk_error *err)
 {
     void *copy;

@@ -51,7 +51,7 @@ static void note_windows(stki_core *core, const stki_field_config *field, const 
     core->over_samples = core->over_samples || !stki_windows_in_place(field, reader);
 }
 
-/* Appends the files of a field in one data set to `all`. */
+/* Opens the files of a field in one data set and appends their readers to `all`. */
 static stk_status open_readers(stki_core *core, int source, int number, const stki_field_config *field,
                                stki_shards *all, stk_error *err)
 {
@@ -171,8 +171,8 @@ static stk_status open_field(stki_core *core, int number, stk_error *err)
     return status;
 }
 
-/* Combines several data sets into one: the shards of each follow those of the one before, and so do the numbers of
- * their samples. */
+/* Combines several data sets into one: the shards of each follow those of the previous one, and samples are numbered
+ * accordingly. */
 static stk_status make_sources(stki_core *core, stk_error *err)
 {
     const stki_loader_config *config = core->config;

@@ -84,7 +84,7 @@ struct stki_core {
         struct stki_container *container;
         bool arranged; /* its samples were reordered to match another field, so no other field may use it */
     } * containers;
-    int container_count, *container_places; /* the latter: a hash table by path (core_files.c) */
+    int container_count, *container_places; /* container_places: a hash table keyed by path (core_files.c) */
     struct stki_reader_opts *together;      /* options of all fields that read the files being opened, or NULL */
     int together_count;
     int source_count; /* number of mixed data sets; 0: a single data set */
@@ -164,9 +164,10 @@ stk_status stki_loader_open_config(stki_loader_config *config, stk_loader **out,
 
 /* fill.c: the callbacks of the ring. */
 extern const stki_ring_work stki_fill_work; /* context: the core */
-/* Records an error for a row, unless that row or an earlier one already has an error. Any thread. */
+/* Records an error for a row, unless that row or an earlier one already has an error. Thread-safe. */
 void stki_row_fails(stki_worker *worker, int64_t row, const stk_error *error);
-/* Does the same for a row whose partner's sample failed: the row is lost too, but does not count as a failed sample. */
+/* Like stki_row_fails, for a row whose partner's sample failed: the row is lost too, but does not count as a failed
+ * sample. */
 void stki_row_fails_with_partner(stki_worker *worker, int64_t row, const stk_error *error);
 /* digest_rows.c: computes what the batch's rows contribute to the digest of the stream (loader.digest). */
 stki_u128 stki_digest_rows(const stki_core *core, const stk_batch *batch);

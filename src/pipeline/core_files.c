@@ -206,7 +206,7 @@ static void forget_together(stki_core *core)
 
 /* ---- names ---- */
 
-/* The names in the first field of a data set that has any, with which those of the other fields are paired. */
+/* The names of the first field of a data set that has names. Those of the other fields are paired with them. */
 typedef struct stki_source_names {
     stki_names samples, shards;
     int number, first; /* number of the field that `shards` belongs to, and the index of that field's first reader */

@@ -333,7 +333,7 @@ static stk_status use_windows(stki_core *core, material *m, stk_error *err)
     return STK_OK;
 }
 
-/* Returns the length of a sample in the field by which buckets are sorted. Any thread. */
+/* Returns the length of a sample in the field by which buckets are sorted. Thread-safe. */
 static int64_t length_of(void *context, int64_t sample)
 {
     const stki_core *core = context;

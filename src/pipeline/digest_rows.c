@@ -1,5 +1,5 @@
-/* digest_rows.c: what one batch adds to the digest of the stream: the sum modulo 2^128, over the rows whose mask is 1,
- * of the XXH3-128 of these little-endian words of 64 bits (docs/reference/resume.md):
+/* digest_rows.c: computes the contribution of one batch to the digest of the stream. It is the sum modulo 2^128, over
+ * the rows whose mask is 1, of the XXH3-128 of these little-endian words of 64 bits (docs/reference/resume.md):
  *
  *     position   epoch times the positions of an epoch, plus the position in the epoch
  *     source     number of the data set in a mixture; otherwise 0
@@ -9,8 +9,7 @@
  * `digest: bytes` adds two words: low and high half of the XXH3-128 of the row's bytes, which are the rows of all
  * fields in the order of the config (images with their own shapes are followed by the shape), chained as in digest.h.
  *
- * Because it is a sum, the digest does not depend on the number of workers or ranks or on the batch size.
- */
+ * Because the digest is a sum, it does not depend on the number of workers or ranks or on the batch size. */
 #include "core.h"
 #include "rows_images.h"
 

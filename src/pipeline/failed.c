@@ -220,7 +220,7 @@ static stk_status count(stki_core *core, const struct stki_failure *failure, stk
     const stki_loader_config *config = core->config;
 
     stki_count(failure->substitute >= 0 ? &core->substituted : &core->skipped, 1);
-    /* the failure is counted where the sample is the row's own, which may be on another rank */
+    /* the failure is counted for the partner's row, which may be on another rank */
     if (failure->with_partner)
         return STK_OK;
     stki_count(&core->failed_for[reason_of(failure->error.status)], 1);

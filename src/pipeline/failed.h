@@ -29,7 +29,7 @@ int stki_failed_policy(const stki_core *core, int32_t source);
 bool stki_failed_may_settle(stk_status status);
 
 /* Records why a row failed. The first reason is kept, except that a failure of the row's own sample replaces a failure
- * of its partner's. Any thread. */
+ * of its partner's. Thread-safe. */
 void stki_failed_note(stki_core *core, stk_batch *batch, int64_t row, bool with_partner, const stk_error *error);
 void stki_failed_forget(stk_batch *batch);
 

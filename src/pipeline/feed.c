@@ -185,8 +185,8 @@ static stk_status make_batches(stki_feed *feed, stk_error *err)
 
         batch->core = core;
         batch->device_slot = (int)i;
-        /* Where a whole slot would start if its part from layout.rest on were at this place in feed->memory. Only that
-         * part may be accessed. */
+        /* The address at which a whole slot would start if its part from layout.rest on were at this place in
+         * feed->memory. Only that part may be accessed. */
         batch->memory = (char *)((uintptr_t)(feed->memory + i * rest) - (uintptr_t)core->layout.rest);
         stki_slot_point(batch, &core->layout);
     }

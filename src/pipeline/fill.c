@@ -1,8 +1,8 @@
 /* fill.c: the callbacks of the ring. Phase 0 measures the rows of fields with varying shapes (it has no tiles if there
- * are none); phase 1 moves bytes. A tile of phase 1 is a run of rows, with all their fields, that are about tile_bytes
- * of output. If a row is many tiles long and its sample need not be read or decoded, a tile is part of a row. An error
- * in one row does not affect the rest of the tile. The slot keeps the error of the lowest row, and the consumer gets
- * that error instead of the batch. */
+ * are none); phase 1 makes the rows. A tile of phase 1 is a run of rows, with all their fields, that produce about
+ * tile_bytes of output. If a row is many tiles long and its sample need not be read or decoded, a tile is part of a
+ * row. An error in one row does not affect the rest of the tile. The slot keeps the error of the lowest row, and the
+ * consumer gets that error instead of the batch. */
 #include "advise.h"
 #include "failed.h"
 #include "log.h"
@@ -125,7 +125,7 @@ static void measure_tile(stki_worker *worker, int64_t tile)
     stki_watch_end(worker);
 }
 
-/* ---- phase 1: bytes ---- */
+/* ---- phase 1: rows ---- */
 
 static void fill_part(stki_worker *worker, int64_t tile)
 {

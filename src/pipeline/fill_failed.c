@@ -63,7 +63,8 @@ static void take(const stki_core *core, stk_batch *batch, int64_t row, int64_t s
     batch->samples[row] = stki_dataset_sample(core->dataset, sample);
 }
 
-/* Measures the row's sample and stores the lengths. False: it cannot be measured, or does not fit in this batch. */
+/* Measures the row's sample and stores the lengths. Returns false if it cannot be measured or does not fit in this
+ * batch. */
 static bool fit(stki_worker *worker, int64_t row, bool laid_out)
 {
     const stki_core *core = worker->core;

@@ -95,7 +95,7 @@ static void print_fold(stki_print *print, const stki_fold *fold, const char *pat
 
         stki_fingerprint_bytes(&hash, pair, sizeof pair);
     }
-    for (int c = 0; c < fold->erase.before_count; c++) { /* where erasing takes place among the folded steps */
+    for (int c = 0; c < fold->erase.before_count; c++) { /* the folded arithmetic before erasing */
         float pair[2] = {(float)fold->erase.before_a[c], (float)fold->erase.before_b[c]};
 
         stki_fingerprint_bytes(&hash, pair, sizeof pair);

@@ -89,7 +89,6 @@ stk_status stki_launch_find(stki_launcher_ranks *out, stk_error *err)
     return STK_OK;
 }
 
-/* "127.0.0.1", "localhost", "::1". */
 static bool is_loopback(const char *address)
 {
     return address &&

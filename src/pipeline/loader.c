@@ -143,7 +143,8 @@ stk_status stk_loader_config_text(const char *path, const char *const *sets, int
     status = memory ? stki_document_write_absolute(config->document, memory, err) : STK_OK;
     if (!memory || fclose(memory) != 0 || (status == STK_OK && !(*out = stki_strdup(text))))
         status = stki_fail_memory(err, 4096, "a config");
-    free(text); /* text is from open_memstream, but strings that the library returns are counted allocations */
+    free(text); /* allocated by open_memstream; *out is a copy, because strings that the library returns are counted
+                   allocations */
     stki_config_destroy(config);
     return status;
 }

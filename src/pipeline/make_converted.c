@@ -1,5 +1,5 @@
-/* make_converted.c: rows that are views of samples of one shape and are converted. Addresses of rows are gathered, and
- * one call to a kernel converts many of them; if the file is mapped, nothing is read before that. There are three
+/* make_converted.c: rows that are views of samples of one shape and are converted. The addresses of rows are collected,
+ * and one call to a kernel converts many rows; if the file is mapped, nothing is read before that. There are three
  * makers:
  *
  *     plain    all rows show the same part of their samples: one address per row, one conversion for all
@@ -25,9 +25,9 @@ static stk_status draw_placement(const stki_field_plan *plan, const stki_occasio
                                NULL, occasion, out, err);
 }
 
-/* Adds a row to the worker's list: the address of its element 0, 0, … and its conversion. False: the row must be made
- * separately. If placements are not random, all rows of a list share conversion and strides, so the offset of a row in
- * its sample is computed only for the first one. */
+/* Adds a row to the worker's list: the address of its element 0, 0, … and its conversion. Returns false if the row must
+ * be made separately. If placements are not random, all rows of a list share conversion and strides, so the offset of a
+ * row in its sample is computed only for the first one. */
 static inline bool list_row(stki_worker *worker, const stki_field_plan *plan, int64_t row, int shard,
                             const char *address, int64_t n, const bool random, int64_t *offset)
 {
@@ -64,8 +64,8 @@ static inline void convert_list(stki_worker *worker, const stki_field_plan *plan
     stki_count_own(&worker->bytes_written, n * stki_convert_bytes_written(first));
 }
 
-/* Converts the rows from `row` on, up to the first that is not mapped or needs another conversion. Returns how many; 0:
- * the reader must read the row. */
+/* Converts the rows from `row` on, up to the first that is not mapped or needs another conversion. Returns their
+ * number; 0: the reader must read the row. */
 static inline int64_t fill_mapped(stki_worker *worker, const stki_field_plan *plan, int64_t row, int64_t last,
                                   const bool random)
 {
@@ -100,8 +100,8 @@ static inline int64_t fill_mapped(stki_worker *worker, const stki_field_plan *pl
     return n;
 }
 
-/* The same for rows in decompressed chunks, which must remain pinned during the conversion. All rows are from one
- * reader, and there are at most MOST_PINNED. */
+/* Like fill_mapped, for rows in decompressed chunks, which must remain pinned during the conversion. All rows are from
+ * one reader, and there are at most MOST_PINNED. */
 static inline int64_t fill_pinned(stki_worker *worker, const stki_field_plan *plan, int64_t row, int64_t last,
                                   const bool random)
 {

@@ -1,8 +1,8 @@
 /* make_window.c: rows that are windows: several samples, each made by the plan of a single sample. */
 #include "row_maker.h"
 
-/* Converts the samples of a window from number k on, up to the first that is not mapped or needs another conversion.
- * Returns how many; 0: the reader must read sample k. */
+/* Converts the samples of a window, starting with sample k, up to the first that is not mapped or needs another
+ * conversion. Returns their number; 0: the reader must read sample k. */
 static int64_t convert_window(stki_worker *worker, const stki_field_plan *plan, const stki_making_of *of, int64_t k)
 {
     const stki_field_plan *each = plan->inner;

@@ -1,5 +1,5 @@
-/* open_lists.h: for the Python package: opens a loader from a config plus lists of numbers that may be too long for a
- * config, and the ranks of the caller's framework; distinguishes kinds of notes. */
+/* open_lists.h: opens a loader for the Python package from a config, lists of numbers that may be too long for a
+ * config, and the ranks of the caller's framework, and distinguishes kinds of notes. */
 #ifndef STKI_OPEN_LISTS_H
 #define STKI_OPEN_LISTS_H
 

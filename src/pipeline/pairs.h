@@ -1,4 +1,4 @@
-/* pairs.h: finds out which samples of two fields belong together. Samples that are files in a folder, or that match a
+/* pairs.h: determines which samples of two fields belong together. Samples that are files in a folder, or that match a
  * pattern, have names and are paired by name. Lists define an explicit order and are paired by position, like arrays.
  *
  * A name is the path relative to the field's folder (of a pattern: the last folder without wildcards; of a list: the
@@ -53,20 +53,19 @@ typedef struct stki_names {
 stk_status stki_names_add(stki_names *names, const stki_named_part *part, stk_error *err);
 void stki_names_fini(stki_names *names);
 
-/* The result of pairing. */
 typedef struct stki_paired {
     int64_t *order; /* order[i]: the sample of the second field that moves to index i; NULL: the order is unchanged.
-                       stki_free */
+                       Free with stki_free */
     bool by_name;
-    char *note; /* set if a list is paired by position although the names differ; otherwise NULL. stki_free */
+    char *note; /* set if a list is paired by position although the names differ; otherwise NULL. Free with stki_free */
 } stki_paired;
 
 /* Pairs `names` with `first`. STK_E_MISMATCH lists files without a partner, or two files with the same name. */
 stk_status stki_pair_names(stki_pair_config *how, stki_names *first, stki_names *names, stki_paired *out,
                            stk_error *err);
 
-/* Describes what in the option had no effect on the names that were compared; NULL: everything had an effect.
- * stki_free. */
+/* Describes the part of the option that had no effect on the names that were compared; NULL: all parts had an effect.
+ * Free with stki_free. */
 char *stki_pair_unused(const stki_pair_config *how);
 
 #endif

@@ -34,8 +34,8 @@ struct stki_row_maker {
     void (*explain)(const stki_field_plan *plan, FILE *to); /* prints lines about the plan; NULL: none */
     /* Returns the length of a row of varying length; -1: the row failed. NULL: rows have no length. */
     int64_t (*measure)(stki_worker *worker, const stki_field_plan *plan, int64_t row);
-    /* Makes one or more rows of [row, last), starting at `row`, and returns how many. NULL: rows are made one at a time
-     * by `make`. */
+    /* Makes one or more rows of [row, last), starting at `row`, and returns their number. NULL: rows are made one at a
+     * time by `make`. */
     int64_t (*fill)(stki_worker *worker, const stki_field_plan *plan, int64_t row, int64_t last);
     /* Makes one row. Errors name file and record. */
     stk_status (*make)(stki_worker *worker, const stki_field_plan *plan, const stki_making_of *of, stk_error *err);

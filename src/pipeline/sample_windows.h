@@ -1,5 +1,5 @@
 /* sample_windows.h: windows over the samples of an open data set (`source.window`). If a field's files are arrays, its
- * windows are in place: its reader returns each window as one sample. Unless that is so for all fields with windows,
+ * windows are in place: its reader returns each window as one sample. Unless the windows of all fields are in place,
  * the data set is numbered by windows (windows.h), and a row is made from the samples of its window. */
 #ifndef STKI_SAMPLE_WINDOWS_H
 #define STKI_SAMPLE_WINDOWS_H
@@ -10,7 +10,7 @@
 /* Returns the window, which all fields that have one must share; NULL: no field has one. STK_E_CONFIG: the windows of
  * two fields differ. */
 stk_status stki_window_of(const stki_loader_config *config, const stki_window **out, stk_error *err);
-/* Whether the config rules out windows in place, whatever the files are. */
+/* Whether the config rules out windows in place, regardless of the files. */
 bool stki_windows_need_samples(const stki_loader_config *config);
 /* Whether an epoch has one window per file (sample_per_file at random offsets). Subsets then select files. */
 bool stki_window_one_each(const stki_loader_config *config);

@@ -101,8 +101,8 @@ static stk_status find_key(keys *k, stk_error *err)
                            k->split->section);
 }
 
-/* Decides for each of n samples whether it is in val. They are numbers at, at + 1, … of the `count` samples that are
- * divided. */
+/* Decides for each of n samples whether it is in val. Their numbers among the `count` samples that are divided are at,
+ * at + 1, … */
 static stk_status decide(keys *k, int64_t count, int64_t at, const int64_t *samples, int64_t n, bool *val,
                          stk_error *err)
 {
@@ -178,7 +178,7 @@ static stk_status choose(keys *k, int64_t count, uint8_t *chosen, int64_t *total
     return STK_OK;
 }
 
-/* The same for method: contiguous: the last samples of each group are val. */
+/* Like choose, for method: contiguous, where the last samples of each group are val. */
 static void choose_places(const keys *k, const stki_split_groups *groups, int64_t count, uint8_t *chosen,
                           int64_t *total)
 {

@@ -7,7 +7,7 @@
 #include "dataset_internal.h"
 
 /* The items that a split divides: samples, windows or groups. For contiguous splits they are in runs of consecutive
- * numbers. Each item covers `span` samples and begins `step` samples after the one before. */
+ * numbers. Each item covers `span` samples and begins `step` samples after the previous one. */
 typedef struct stki_split_groups {
     int64_t *first; /* first number of each run, then the end of the last run: count + 1 numbers */
     int64_t count, step, span;

@@ -23,7 +23,7 @@ static bool reserve(int64_t *used, int64_t count, int64_t each, int64_t alignmen
     return stki_add(*offset, bytes, used);
 }
 
-/* Reserves max_rows rows of the plan's tensors: of the late ones, or of all others. */
+/* Reserves max_rows rows of the plan's late tensors, or of all its other tensors. */
 static bool reserve_tensors(stki_field_plan *plan, bool late, int64_t max_rows, int64_t *used)
 {
     bool fits = true;

@@ -105,7 +105,7 @@ static inline void stki_slot_row(const stk_batch *slot, const stki_field_plan *p
     plan->rows->row(plan, slot->memory, row, out);
 }
 
-/* Any thread, even while others work on the row. */
+/* May be called by any thread, even while others work on the row. */
 static inline bool stki_row_has_failed(const stk_batch *slot, int64_t row)
 {
     return atomic_load_explicit(&slot->row_failed[row], memory_order_relaxed) != STKI_ROW_FINE;

@@ -27,7 +27,7 @@ static bool is_lost(const struct stki_use *use, int64_t sample, stk_error *error
                               : stki_file_intact(use->file, within, error)) != STK_OK;
 }
 
-/* The same for the row's sample, or any sample of its window. */
+/* Like is_lost, for the row's sample or any sample of its window. */
 static bool row_is_lost(const struct stki_use *use, int64_t first, stk_error *error)
 {
     const stki_field_config *config = use->plan->config;
@@ -62,8 +62,9 @@ static bool may_ask(const stki_worker *worker)
            watch->spent_ns <= (worker->read_at - worker->core->opened_ns) / 100;
 }
 
-/* Whether the file is unchanged, as far as checks are allowed. *tile_end is a time after the tile read its last byte;
- * 0: not set yet. If any thread has checked the file after that time, the file need not be checked again. */
+/* Returns whether the file is unchanged, or true if the worker may make no more checks at present. *tile_end is a time
+ * after the tile read its last byte; 0: not set yet. If any thread has checked the file after that time, the file need
+ * not be checked again. */
 static bool is_intact(stki_worker *worker, stki_file *file, int64_t *tile_end)
 {
     stki_watch *watch = &worker->watch;
@@ -83,7 +84,7 @@ static bool is_intact(stki_worker *worker, stki_file *file, int64_t *tile_end)
     before = worker->read_at;
     watch->asked++;
     intact = stki_file_intact(file, -1, NULL) == STK_OK;
-    if (intact) /* if not, threads that are past stki_file_known_changed must check the file themselves */
+    if (intact) /* not set otherwise, so that threads past stki_file_known_changed check the file themselves */
         stki_count_set(&file->asked_ns, before);
     stki_worker_spent(worker, &worker->read_ns);
     watch->spent_ns += worker->read_at - before;
@@ -103,7 +104,7 @@ static void ask(stki_worker *worker)
             stki_worker_time(worker);
         }
     }
-    /* after the checks, because their time is limited and closing files does not count */
+    /* after the checks, so that closing files does not count against their time limit */
     for (int i = 0; i < watch->count; i++)
         if (!watch->used[i].reader->file)
             stki_file_close(watch->used[i].file);

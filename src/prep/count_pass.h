@@ -16,8 +16,8 @@
 
 /* `run` has job, opts and cancelled set; the pass uses its loader and core while it runs. Takes ownership of the
  * config. `text`: other input that determines the result, such as the transforms. `unit_bytes`: size of the rows in a
- * unit. *reports: the results by field, as new JSON. `inputs` (may be NULL) receives a description of the files
- * (stki_prep_describe_inputs). */
+ * unit. *reports: the results by field, as a new JSON object. `inputs` (may be NULL) receives a description of the
+ * files (stki_prep_describe_inputs). */
 stk_status stki_count_pass(stki_prep_run *run, stki_loader_config *config, stki_count_field *fields, int field_count,
                            const char *text, int64_t unit_bytes, json_t **inputs, json_t **reports, stk_error *err);
 

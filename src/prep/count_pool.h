@@ -7,7 +7,6 @@
 #include "slot.h"
 #include "stats_options.h"
 
-/* A field to count. */
 typedef struct stki_count_field {
     const char *name;
     stki_stats_opts opts;

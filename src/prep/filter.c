@@ -199,7 +199,7 @@ static stk_status no_such_class(const stki_node *node, const stki_field_classes 
                                  count, classes->list[0]);
 }
 
-/* Converts a class name or a number. */
+/* Converts a class name to its number, or parses a number. */
 static stk_status number_of(const stki_node *node, const stki_field_classes *classes, int64_t *out, stk_error *err)
 {
     *out = stki_classes_find(&classes->names, node->text);

@@ -32,9 +32,9 @@ stk_status stki_filter_check(const stki_node *filter, stk_error *err);
  * STK_E_CONFIG: an unknown field or class. STK_E_EMPTY: no sample is kept. STK_E_CANCELLED. */
 stk_status stki_filter_apply(const stki_node *filter, stki_core *core, const _Atomic bool *cancelled,
                              stki_filter_counts *out, stk_error *err);
-/* "label of field label: 12 of 100 samples", for notes. Returns the buffer. */
+/* Writes text such as "label of field label: 12 of 100 samples", for notes. Returns the buffer. */
 const char *stki_filter_text(const stki_filter_rule *rule, int64_t before, char *buffer, int size);
-/* Describes the filter for the manifest, as new JSON. NULL: out of memory. */
+/* Describes the filter for the manifest, as a new JSON value. NULL: out of memory. */
 json_t *stki_filter_json(const stki_filter_counts *counts);
 
 extern const stki_option_table stki_filter_table; /* of prep.filter */

@@ -58,10 +58,10 @@ stk_status stki_job_loader(const stki_job *job,
                            stki_loader_config **out, stk_error *err);
 /* Reads the job again with these assignments in addition to its own. */
 stk_status stki_job_settle(stki_job *job, char *const *sets, int count, stk_error *err);
-/* Returns everything that determines the output's bytes as new JSON, {"PATH": VALUE} (option_print.h), with paths as
- * written. NULL: out of memory. */
+/* Returns everything that determines the output's bytes as a new JSON object, {"PATH": VALUE} (option_print.h), with
+ * paths as written. NULL: out of memory. */
 json_t *stki_job_json(const stki_job *job);
-/* Describes the first difference, "prep.seed: 7 instead of 1"; false: equal. */
+/* Describes the first difference, such as "prep.seed: 7 instead of 1". Returns false if there is none. */
 bool stki_job_differs(const json_t *a, const json_t *b, char *text, int size);
 
 /* The sections of a job other than its data set, each followed by its subsections; NULL-terminated. */

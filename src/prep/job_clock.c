@@ -37,8 +37,8 @@ static bool stands(const stki_job_clock *clock)
     return clock->fd >= 0 && fstat(clock->fd, &st) == 0 && st.st_nlink > 0;
 }
 
-/* Makes the file readable for everyone who can read the work folder, because tasks of other users sum all times.
- * mkostemp creates files that only their owner can read. */
+/* Makes the file readable for everyone who can read the work folder, because tasks of other users add up the times of
+ * all processes. mkostemp creates files that only their owner can read. */
 static void let_others_read(int fd, const char *work)
 {
     struct stat st;

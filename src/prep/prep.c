@@ -248,7 +248,7 @@ static bool outputs_stand(const stk_prep *prep)
     return stand;
 }
 
-/* Says what exists under the name of the manifest. */
+/* Fails because a file with the name of the manifest exists; the error describes that file. */
 static stk_status fail_present(const stk_prep *prep, stk_error *err)
 {
     const stki_place place = {prep->manifest_path, -1, -1, NULL, NULL};
@@ -356,8 +356,8 @@ static stk_status make(stki_prep_run *run, stk_error *err)
     return status == STK_OK && missing.count > 0 ? stki_prep_make(run, first, end, err) : status;
 }
 
-/* Locks the joining. If another process is joining, a task returns STK_E_BUSY; a process without tasks waits until the
- * other one ends, which usually removes the work folder. */
+/* Acquires the lock for joining. If another process is joining, a task returns STK_E_BUSY; a process without tasks
+ * waits until the other one ends, which usually removes the work folder. */
 static stk_status lock_merge(const stk_prep *prep, stki_prep_run *run, const char *path, int *fd, stk_error *err)
 {
     stk_status status = stki_prep_lock_file(path, fd, err);
@@ -394,7 +394,7 @@ static stk_status merge(stk_prep *prep, stki_prep_run *run, stki_prep_totals *to
     status = path ? lock_merge(prep, run, path, &fd, &cause) : stki_fail_memory(&cause, 256, "a path");
     stki_free(path);
     if (status == STK_E_BUSY && !prep->opts.merge)
-        return STK_OK; /* another task has already reported it */
+        return STK_OK; /* another task is joining */
     if (status != STK_OK) {
         if (err)
             *err = cause;
@@ -433,7 +433,7 @@ static void note_complete(stk_prep *prep)
     prep->result.complete = true;
 }
 
-/* Says what exists under the name of the statistics. */
+/* Fails because a file with the name of the statistics exists; the error describes that file. */
 static stk_status fail_statistics_present(const stk_prep *prep, stk_error *err)
 {
     const stki_place place = {prep->stats_path, -1, -1, NULL, NULL};
@@ -455,7 +455,7 @@ static stk_status fail_statistics_present(const stk_prep *prep, stk_error *err)
 }
 
 /* Checks whether the existing statistics are those of this job and of the current data, in which case nothing needs to
- * be done. STK_E_IO: they are others. */
+ * be done. STK_E_IO: a different file exists. */
 static stk_status look_for_statistics(stk_prep *prep, bool *made, stk_error *err)
 {
     stki_prep_run run = begin_run(prep);

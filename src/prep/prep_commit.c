@@ -104,7 +104,7 @@ static stk_status collect_unit(struct collecting *c, int64_t unit, stk_error *er
     return status;
 }
 
-/* Notes images that could not be encoded as requested. */
+/* Adds a note for each field with images that were kept unchanged instead of encoded. */
 static void note_stays(const stki_prep_run *run)
 {
     const char *field;

@@ -49,7 +49,7 @@ static struct input look_at(const char *path)
                                                          : (struct input){-1, 0};
 }
 
-/* The open file may not be the one that has its name now. */
+/* Uses the state of the open file, because its path may refer to another file by now. */
 static struct input look_at_opened(const struct files *at, const char *path)
 {
     const stki_file *file = at->reader->ops->path ? NULL : at->reader->file;

@@ -5,8 +5,8 @@
 
 #include "prep_run.h"
 
-/* What a process has seen of its inputs, over all loaders that it opens for one job: the passes for statistics and the
- * writing pass must have read the same files. It is a hash table by path. */
+/* The state of the inputs that a process has read, in all loaders that it opens for one job: the passes for statistics
+ * and the writing pass must have read the same files. A hash table keyed by path. */
 typedef struct stki_input_seen {
     uint64_t name; /* XXH3 of the path; 0: free */
     int64_t size, mtime_ns;

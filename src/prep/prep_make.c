@@ -374,7 +374,7 @@ static stk_status push_rows(struct maker *m, struct pushed *p, stk_error *err)
                                  err);
 }
 
-/* Finds the next unit to produce and the position at which to resume. False: none. */
+/* Finds the next unit to produce and the position at which to resume. *found: whether there is one. */
 static stk_status next_unit(struct maker *m, bool *found, stk_error *err)
 {
     stki_prep_run *run = m->run;

@@ -2,7 +2,7 @@
  * differ, but manifest, statistics and list of failed samples are shared, and a job that finishes replaces the files
  * listed in the existing manifest. The lock is the file NAME.prep.lock next to the output:
  *
- *     locked exclusively   briefly, by a process that finds no other user: it writes the identity of its job
+ *     locked exclusively   briefly, by a process that finds no other user and writes the identity of its job
  *     locked shared        by every process (task) of that job, until it ends
  *
  * The file identifies the job that holds the lock. Its last user removes the file; a file left by a killed process is

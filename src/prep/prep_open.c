@@ -329,7 +329,7 @@ static stk_status check_mixed(const stki_prep_run *run, stk_error *err)
     return STK_OK;
 }
 
-/* Rejects options of fields that do not apply to this format. */
+/* Rejects field options that do not apply to this format. */
 static stk_status check_said(const stki_prep_run *run, stk_error *err)
 {
     const stki_sink_ops *format = run->job->format;

@@ -113,7 +113,7 @@ stk_status stki_prep_find_sizes(stki_prep_run *run, stk_error *err);
 bool stki_prep_is_exact(const stki_prep_run *run);
 /* Returns whether the files are compressed. */
 bool stki_prep_is_packed(const stki_prep_run *run);
-/* Options for a file with this many rows of the job, without its folder. */
+/* Returns the sink options for a file with this many rows of the job; `folder` is not set. */
 stki_sink_opts stki_prep_sink_opts(const stki_prep_run *run, int64_t rows);
 /* Returns the size of all complete files, assuming that rows are like those of `like`. */
 int64_t stki_prep_files_bytes(const stki_prep_run *run, const stki_sink_size *like);
@@ -148,7 +148,8 @@ stk_status stki_work_check_target(const stki_job *job, stk_error *err);
 /* Creates the folders, acquires the shared lock, and writes or compares job.json; with `restart`, empties the folders
  * first. */
 stk_status stki_work_open(stki_prep_run *run, stk_error *err);
-/* Checks without changing anything: STK_E_MISMATCH, or *found. */
+/* Checks the work folder without changing anything. *found: whether it has a job.json. STK_E_MISMATCH: it belongs to
+ * another job, version or data. */
 stk_status stki_work_look(stki_prep_run *run, bool *found, stk_error *err);
 /* Removes the folders if they hold no rows and no other process uses them. */
 void stki_work_drop(stki_prep_run *run);
@@ -215,11 +216,11 @@ stk_status stki_prep_finish_commit(const stki_job *job, const stki_name_lock *na
                                    stki_prep_totals *out, stk_error *err);
 
 /* prep_manifest.c */
-/* Creates the manifest's entries for the job's inputs, as new JSON: {"inputs": one object each, with the XXH3 of the
- * contents if `digests`, "modified": modification time in ns, or for several files the checksum of their times}. Needs
- * only the loader. */
+/* Creates the manifest's entries for the job's inputs, as a new JSON object: {"inputs": one object each, with the XXH3
+ * of the contents if `digests`, "modified": modification time in ns, or for several files the checksum of their times}.
+ * Needs only the loader. */
 stk_status stki_prep_describe_inputs(const stki_prep_run *run, bool digests, json_t **out, stk_error *err);
-/* Creates the manifest, as new JSON. */
+/* Creates the manifest, as a new JSON object. */
 stk_status stki_prep_manifest(const stki_prep_run *run, const json_t *files, const stki_prep_totals *totals,
                               const json_t *skipped, json_t **out, stk_error *err);
 

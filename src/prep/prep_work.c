@@ -61,7 +61,7 @@ static void adopt_mode(stki_prep_run *run, const json_t *found)
 }
 
 /* A job that failed at an unreadable sample may be resumed with on_error: skip, because nothing has been skipped so
- * far. Not for formats without marks, whose files may depend on it. */
+ * far. This does not apply to formats without marks, whose files may depend on the option. */
 static void adopt_policy(stki_prep_run *run, json_t *found)
 {
     static const char key[] = "prep.on_error", *const jobs[] = {"job", "requested"};

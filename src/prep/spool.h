@@ -23,13 +23,14 @@ stk_status stki_spool_create(const char *path, int field_count, stki_spool_write
 stk_status stki_spool_append(stki_spool_writer *spool, const stki_sink_value *values, int64_t rows, stk_error *err);
 /* Returns the number of bytes written so far. */
 int64_t stki_spool_written(const stki_spool_writer *spool);
-/* `known`: metadata of the piece. Frees the writer. Any thread. */
+/* `known`: metadata of the piece. Frees the writer. May be called by any thread. */
 stk_status stki_spool_commit(stki_spool_writer *spool, const json_t *known, stk_error *err);
 void stki_spool_abort(stki_spool_writer *spool); /* NULL is allowed */
 
 typedef struct stki_spool stki_spool;
 
-/* Reads the metadata of the piece, as new JSON. STK_E_NOT_FOUND: not written yet. STK_E_TRUNCATED, STK_E_CORRUPT. */
+/* Reads the metadata of the piece, as a new JSON value. STK_E_NOT_FOUND: not written yet. STK_E_TRUNCATED,
+ * STK_E_CORRUPT. */
 stk_status stki_spool_known(const char *path, json_t **out, stk_error *err);
 /* Opens a piece and checks the checksum of the whole file. */
 stk_status stki_spool_open(const char *path, int field_count, stki_spool **out, stk_error *err);

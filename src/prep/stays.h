@@ -11,7 +11,7 @@ stk_status stki_stays_count(json_t *stays, const stki_sink_field *fields, int fi
                             const stki_sink_value *values, int64_t rows, stk_error *err);
 /* Adds all of `more` (may be NULL). */
 stk_status stki_stays_merge(json_t *stays, const json_t *more, stk_error *err);
-/* "3 arithmetic coding, 1 PNG": the reasons of a field, for notes. Returns the buffer. *count: total. */
+/* Lists the reasons of a field, for notes: "3 arithmetic coding, 1 PNG". Returns the buffer. *count: total. */
 const char *stki_stays_text(const json_t *of_field, int64_t *count, char *text, size_t size);
 
 #endif

@@ -48,7 +48,7 @@ typedef struct stki_finisher_ops {
      * borrowed from `in`. An error concerns only this row; the job's on_error determines what happens. */
     stk_status (*run)(const stki_finisher *finisher, void *scratch, const stki_row *in, stki_bytes *to,
                       stki_sink_value *out, stk_error *err);
-    /* Returns information for the manifest in addition to the options (codec versions, counts), as new JSON; or
+    /* Returns information for the manifest in addition to the options (codec versions, counts), as a new JSON value; or
      * NULL. */
     json_t *(*describe)(const stki_finisher *finisher);
     void (*destroy)(stki_finisher *finisher);
@@ -63,7 +63,7 @@ struct stki_finisher {
 const stki_finisher_ops *stki_finisher_find(const char *name);
 const stki_finisher_ops *stki_finisher_of(const stki_node *encode);
 extern const stki_finisher_ops *const stki_finishers[]; /* NULL-terminated */
-/* "keep, jpeg or {transcode: jpeg}": the possible values of `encode`. Returns the buffer. */
+/* Lists the possible values of `encode`: "keep, jpeg or {transcode: jpeg}". Returns the buffer. */
 const char *stki_finisher_list(char *buffer, int size);
 /* `output.fields.NAME` without an encoder; the options of encoders are choices of its table. */
 typedef struct stki_finish_options {

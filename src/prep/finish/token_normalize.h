@@ -14,7 +14,7 @@ typedef struct stki_normalized {
 stk_status stki_token_normalize(enum stki_token_form form, stki_normalized *to, const uint8_t *text, int64_t length,
                                 const uint8_t **out, int64_t *out_length, stk_error *err);
 void stki_normalized_fini(stki_normalized *normalized);
-/* "2.7.0": the version of utf8proc at run time. */
+/* Returns the version of utf8proc at run time, such as "2.7.0". */
 const char *stki_token_normalize_version(void);
 
 #endif

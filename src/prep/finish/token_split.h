@@ -12,7 +12,7 @@ typedef struct stki_token_finder stki_token_finder; /* matching state of one thr
 
 /* Returns a predefined pattern; NULL: unknown name. */
 const char *stki_token_pattern(const char *name);
-/* "gpt2, cl100k or o200k", followed by `last` if it is not NULL. Returns the buffer. */
+/* Lists the names: "gpt2, cl100k or o200k", followed by `last` if it is not NULL. Returns the buffer. */
 enum { STKI_TOKEN_PATTERN_LIST = 64 };
 const char *stki_token_pattern_list(const char *last, char *buffer, int size);
 
@@ -29,7 +29,7 @@ void stki_token_finder_destroy(stki_token_finder *finder); /* NULL is allowed */
 stk_status stki_token_split_next(const stki_token_split *split, stki_token_finder *finder, const uint8_t *text,
                                  int64_t length, int64_t at, int64_t *end, bool *matched, stk_error *err);
 
-/* "10.42 2022-12-11": the version of PCRE2 at run time. */
+/* Returns the version of PCRE2 at run time, such as "10.42 2022-12-11". */
 const char *stki_token_split_version(char buffer[64]);
 
 #endif

@@ -95,7 +95,8 @@ static stk_status add_token(reading *r, const char *text, int64_t id)
 
     if (byte >= 0)
         return stki_vocabulary_add_byte(r->v, (uint8_t)byte, id, r->err);
-    /* The name of a special token is also an ordinary token: text that is not searched for names can consist of it. */
+    /* The name of a special token is also an ordinary token, which can result from text that is not searched for
+     * special tokens. */
     count = bytes_of(r, text, (int64_t)strlen(text), r->left);
     if (count == -2 && !json_object_get(r->special, text))
         return refuse(r, "vocab", "a token that is too long", STKI_TEXT("at most %d bytes", STKI_TOKEN_MOST_BYTES));
@@ -189,8 +190,8 @@ static stk_status read_merge_lines(reading *r, const char *text, int64_t length)
 
 /* ---- other parts of a tokenizer.json ---- */
 
-/* The tokenizers library uses the model's id of a name that is in its vocabulary, and numbers other names consecutively
- * after it. `next`: the next free id. */
+/* For a name in the vocabulary, the tokenizers library uses the id in the vocabulary; other names get consecutive ids
+ * after those of the vocabulary. `next`: the next free id. */
 static stk_status check_added_id(const reading *r, const char *name, const json_t *id, const json_t *vocabulary,
                                  int64_t *next)
 {

@@ -84,7 +84,7 @@ static bool is_rgb(const stki_sink_opts *opts, const stki_sink_field *field)
            field->shape[1] <= UINT16_MAX;
 }
 
-/* Checks what is known in advance about the images. */
+/* Checks the properties of the images that are known in advance. */
 static stk_status check_images(const stki_sink_opts *opts, const stki_sink_field *field, stk_error *err)
 {
     const int64_t channels = field->shape[2];

@@ -23,7 +23,7 @@ typedef struct stki_observer_ops {
     json_t *(*save)(const stki_observer *observer, const stki_seen *seen);
     stk_status (*load)(const stki_observer *observer, const json_t *saved, stki_seen **out, stk_error *err);
     void (*drop)(const stki_observer *observer, stki_seen *seen); /* NULL is allowed */
-    /* Creates the field's part of NAME.stats.json, as new JSON. */
+    /* Creates the field's part of NAME.stats.json, as a new JSON value. */
     stk_status (*report)(const stki_observer *observer, const stki_seen *seen, json_t **out, stk_error *err);
     void (*destroy)(stki_observer *observer);
 } stki_observer_ops;

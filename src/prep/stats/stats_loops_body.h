@@ -42,7 +42,7 @@ static double add_lanes(double *lane)
 LOOK(f32, float, NOTHING, AS_IT_IS)
 LOOK(f64, double, SCALE, SCALED)
 #else
-/* The same with vectors: `vf` and `vi` have VF floats and as many counters, `vd` has VD doubles. */
+/* Like LOOK, with vectors: `vf` and `vi` have VF floats and as many counters, `vd` has VD doubles. */
 enum { VF = WIDTH, VD = WIDTH / 2, F = LANES / VF, D = LANES / VD };
 
 static void look_f32(const void *x, int64_t n, double pivot, stki_run_look *out)

@@ -208,7 +208,7 @@ void stki_moments_merge(stki_moments *into, const stki_moments *from)
     stki_exact_merge(&into->squares, &from->squares);
 }
 
-/* Σ (x - m)^2 = squares - 2 m sum + count m^2 is exact for the mean rounded to double, m. The rounding error d adds
+/* Σ (x - m)^2 = squares - 2 m sum + count m^2 is exact for m, the mean rounded to double. The rounding error d adds
  * count d^2, which is (sum - count m)^2 / count and is subtracted. */
 static stki_exact spread_around(const stki_moments *moments, double mean)
 {

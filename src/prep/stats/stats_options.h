@@ -42,10 +42,10 @@ bool stki_stats_calibrates_channels(const stki_stats_opts *opts);
 stk_qdtype stki_stats_qdtype(const stki_stats_opts *opts);
 stk_qscheme stki_stats_scheme(const stki_stats_opts *opts);
 
-/* stats_report.c: creates the field's part of NAME.stats.json, as new JSON. */
+/* stats_report.c: creates the field's part of NAME.stats.json, as a new JSON value. */
 stk_status stki_stats_report(const stki_tally *tally, const stki_tally_form *form, const stki_stats_opts *opts,
                              json_t **out, stk_error *err);
-/* Returns the content of NAME.stats.json with the reports by field (takes ownership), as new JSON. */
+/* Returns the content of NAME.stats.json with the reports by field (takes ownership), as a new JSON value. */
 json_t *stki_stats_document(int64_t rows, json_t *fields);
 
 #endif
