@@ -192,7 +192,7 @@ static int set_up(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attrib
         error = posix_spawn_file_actions_addopen(actions, fd, "/dev/null", fd ? O_WRONLY : O_RDONLY, 0);
     if (quiet)
         flags |= POSIX_SPAWN_SETPGROUP; /* Ctrl-C is sent to this process only, which then terminates the child */
-    sigemptyset(&none);                 /* regardless of what this thread blocks */
+    sigemptyset(&none);                 /* regardless of this thread's signal mask */
     if (!error)
         error = posix_spawnattr_setsigmask(attributes, &none);
     return error ? error : posix_spawnattr_setflags(attributes, flags);
@@ -225,7 +225,7 @@ static int start(const char *program, char *const *argv, const int *fds, int cou
     return error;
 }
 
-/* Whether the signal is a request to stop, from a user or another program, so that the file is not at fault. */
+/* Whether the signal is a request to stop, sent by a user or another program, so that the file is not to blame. */
 static bool is_request_to_stop(int signal_number)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
@@ -236,7 +236,7 @@ static bool is_request_to_stop(int signal_number)
     return false;
 }
 
-/* Describes in the error what terminated the child. */
+/* Fails with the reason why the child was terminated. */
 static stk_status describe_end(const struct notes *notes, const char *path, const char *library, int signal_number,
                                stk_error *err)
 {

@@ -21,8 +21,9 @@ double stki_cgroup_cpu_quota(const char *membership, const char *mount);
 
 typedef struct stki_cgroup_memory {
     int64_t limit; /* the minimum over all groups; -1: none */
-    /* The minimum over all groups of limit minus usage; not necessarily in the group with the smallest limit. Clean
-     * page cache counts as free, because the kernel drops it under memory pressure. -1: no limit. */
+    /* The minimum over all groups of limit minus usage. The group with this minimum need not be the one with the
+     * smallest limit. Clean page cache counts as free, because the kernel drops it under memory pressure. -1: no
+     * limit. */
     int64_t free;
 } stki_cgroup_memory;
 

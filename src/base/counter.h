@@ -1,4 +1,4 @@
-/* counter.h: atomics that do not synchronize other data: statistics and reference counts. */
+/* counter.h: atomic counters for statistics and reference counts. Only stki_unref synchronizes other data. */
 #ifndef STKI_COUNTER_H
 #define STKI_COUNTER_H
 

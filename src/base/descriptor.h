@@ -1,6 +1,6 @@
 /* descriptor.h: file descriptors, a limited resource shared with the rest of the process. If the process has run out of
- * them, the file being opened is not at fault: a thread waits for one as long as stki_patience_set allows.
- * Files that can be reopened for each read close theirs before the process runs out. Thread-safe. */
+ * them, stki_descriptor_open waits for one as long as stki_patience_set allows, because the file being opened is not at
+ * fault. Files that can be reopened for each read close theirs before the process runs out. Thread-safe. */
 #ifndef STKI_DESCRIPTOR_H
 #define STKI_DESCRIPTOR_H
 

@@ -1,5 +1,5 @@
-/* digest.h: 128-bit digests: fingerprints, which identify content, and sums of digests modulo 2^128, which do not
- * depend on the order of their parts. Uses XXH3-128 of xxHash, so that other programs can compute the same values. */
+/* digest.h: 128-bit digests. A fingerprint identifies content; a sum of digests modulo 2^128 does not depend on the
+ * order of its parts. Uses XXH3-128 of xxHash, so that other programs can compute the same values. */
 #ifndef STKI_DIGEST_H
 #define STKI_DIGEST_H
 

@@ -61,8 +61,8 @@ stk_status stki_document_parse(const char *text, int64_t length, const char *ori
 /* Reads a config file and its includes. `path` must be a regular file. */
 stk_status stki_document_open(const char *path, stki_document **out, stk_error *err);
 void stki_document_destroy(stki_document *document);
-/* Returns whether the document was read from this file, which it may have included, or one of its strings that are
- * paths (`opened`), other than the `except` nodes, names it. */
+/* Whether the document was read from this file (as the main file or an include), or one of its path strings (`opened`),
+ * other than the `except` nodes, names it. */
 bool stki_document_uses(const stki_document *document, const char *file, const stki_node *const *except,
                         int except_count);
 /* The root is always a map, possibly empty. */
@@ -123,7 +123,7 @@ stk_status stki_fail_value(stk_error *err, const stki_node *node, const char *ex
 stk_status stki_node_int(const stki_node *node, int64_t *out, stk_error *err);      /* decimal, no leading zeros */
 stk_status stki_node_double(const stki_node *node, double *out, stk_error *err);    /* finite; also 1e-3, .5 */
 stk_status stki_node_bool(const stki_node *node, bool *out, stk_error *err);        /* true or false */
-stk_status stki_node_text(const stki_node *node, const char **out, stk_error *err); /* any scalar but null */
+stk_status stki_node_text(const stki_node *node, const char **out, stk_error *err); /* any scalar except null */
 stk_status stki_node_size(
     const stki_node *node, int64_t *out_bytes,
     stk_error *err); /* 64MiB, 1.5GB, 4096; k M G T = 1000^n, Ki Mi Gi Ti = 1024^n, an optional B; also quoted */

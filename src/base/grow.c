@@ -17,7 +17,7 @@ stk_status stki_grow(void *array, int64_t *room, int64_t need, int64_t bytes_eac
         wanted *= 2;
     if (__builtin_mul_overflow(wanted, bytes_each, &bytes) || wanted < need)
         return stki_fail_memory(err, INT64_MAX, what);
-    memcpy(&block, array, sizeof block); /* a pointer to any type */
+    memcpy(&block, array, sizeof block); /* copied as bytes, because the pointer may have any type */
     block = stki_resize(block, bytes);
     if (!block)
         return stki_fail_memory(err, bytes, what);

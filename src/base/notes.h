@@ -13,7 +13,7 @@ enum { STKI_NOTES = 32 }; /* maximum number kept; beyond it, the last one says h
 typedef struct stki_notes {
     _Atomic int count; /* incremented after the text has been stored */
     char *texts[STKI_NOTES];
-    bool facts[STKI_NOTES]; /* which of them require no attention */
+    bool facts[STKI_NOTES]; /* facts[i]: texts[i] is for information only and requires no action */
     _Atomic int64_t more;
     _Atomic(struct stki_more_notes *) returned; /* the versions of that last note that get has returned, newest first */
 } stki_notes;

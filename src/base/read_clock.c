@@ -111,7 +111,7 @@ void stki_paging_look(stki_paging *out)
         return;
     }
     /* Blocking on a page that read-ahead is already loading is a minor fault with a voluntary context switch. Nothing
-     * else in a conversion blocks, so those switches count as page faults too. */
+     * else in a conversion blocks, so those switches are also counted as page faults. */
     out->waits = usage.ru_majflt + usage.ru_nvcsw;
     out->cpu_ns = time_ns(usage.ru_utime) + time_ns(usage.ru_stime);
 }

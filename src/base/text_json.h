@@ -1,6 +1,6 @@
 /* text_json.h: arbitrary bytes (file names, and messages that contain them) as JSON, which must be UTF-8. Valid UTF-8
- * is kept. Any other byte becomes \xNN (a backslash, an x, two hexadecimal digits), and a backslash in front of an x
- * becomes \x5c, so that the bytes can be restored. Thread-safe. */
+ * is kept. Any other byte becomes \xNN (a backslash, an x, two hexadecimal digits), and a backslash before an x becomes
+ * \x5c, so that the bytes can be restored. Thread-safe. */
 #ifndef STKI_TEXT_JSON_H
 #define STKI_TEXT_JSON_H
 

@@ -56,7 +56,7 @@ struct stki_pool_block {
 };
 
 struct stki_pool_segment {
-    stki_pool_segment *before, *next; /* the newest first */
+    stki_pool_segment *before, *next; /* in the pool's list, newest first */
     stki_pool_block first;
     char *address;
     int64_t bytes, number;

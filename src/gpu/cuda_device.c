@@ -159,7 +159,7 @@ stk_status stki_cuda_check(stki_cuda_device *cuda, cudaError_t error, const char
         is_fatal(error) ? " (possibly caused by work queued earlier; CUDA can no longer be used in this process)" : "");
 }
 
-/* Ends what stki_cuda_enter began: checks the error and restores the context. */
+/* Checks the error and restores the context that was current before stki_cuda_enter. */
 static stk_status leave_with(stki_cuda_device *cuda, cudaError_t error, const char *doing, int64_t bytes,
                              stk_error *err)
 {

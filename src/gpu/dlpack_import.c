@@ -1,4 +1,4 @@
-/* dlpack_import.c: imports tensors from either struct of DLPack. This file is in src/gpu because it looks up
+/* dlpack_import.c: imports tensors from both of DLPack's structs. This file is in src/gpu because it looks up
  * devices. */
 #include "checked.h"
 #include "device_table.h"

@@ -298,7 +298,8 @@ static stk_status make(int index, stk_error *err)
         else
             snprintf(names[index], sizeof names[index], "host");
         *device = (stk_device){.ops = &host_ops, .kind = STK_DEVICE_HOST, .index = index, .name = names[index]};
-        stki_host_streams_init(); /* before the pools: a fork must lock the list of streams after the pools */
+        stki_host_streams_init(); /* before the pools are created, because a fork locks in reverse order: the pools
+                                     first, then the list of streams */
         status = stki_caching_pools_attach(device, err);
         status = status != STK_OK ? status : stki_device_register(device, err);
         if (status != STK_OK) {

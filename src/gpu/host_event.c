@@ -7,7 +7,7 @@
 typedef struct host_event {
     stk_event event;    /* must be first */
     int64_t generation; /* fork generation */
-    stki_counter refs;  /* the handle, and every queued job that will set the time */
+    stki_counter refs;  /* references: the handle, and every queued job that will set the time */
     stki_mutex lock;    /* guards everything below */
     stki_host_mark mark;
     int64_t records; /* number of times the event was recorded */

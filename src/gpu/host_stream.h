@@ -32,7 +32,7 @@ typedef struct stki_host_stream {
     /* constant after creation */
     stk_device *device;
     int64_t generation; /* fork generation: a child process has the struct but not the thread */
-    int64_t number;     /* number of the stream in the process */
+    int64_t number;     /* unique in the process */
 
     stki_counter refs;             /* references: the handle, the thread and every mark */
     struct stki_host_stream *next; /* guarded by the lock of the list */

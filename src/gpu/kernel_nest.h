@@ -33,12 +33,12 @@ typedef struct stki_map_plan {
     const uint8_t *src;
 } stki_map_plan;
 
-/* Fills a launch whose table and levels are set already, if the kind needs them. */
+/* Fills in the rest of a launch whose table and levels, if the kind needs them, have already been set. */
 stk_status stki_plan_map(const stki_map_plan *map, stki_strided *plan, stki_launch *out, stk_error *err);
 
 /* ---- kernels for common cases (kernel_plan_fast.c) ----
  *
- * They return false if the case is not the one they handle; a general kernel is used then. */
+ * They return false for cases that they do not handle, for which a general kernel is used. */
 
 /* Plans tiles if the source is contiguous along a different axis than the destination; moves that axis before the last
  * one. */

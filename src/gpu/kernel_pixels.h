@@ -16,7 +16,7 @@ enum {
     STKI_PIXELS_TILE = 4096,
     STKI_PIXELS_CHANNELS = 4,
     STKI_PIXELS_LOADS = 4,  /* number of 16-byte loads that a thread has in flight */
-    STKI_PIXELS_SLACK = 48, /* a row may start at any of 16 bytes, and a few bytes after its end are read */
+    STKI_PIXELS_SLACK = 48, /* a row may start at any offset modulo 16, and a few bytes after its end are read */
     STKI_PIXELS_BYTES = STKI_PIXELS_TILE * STKI_PIXELS_CHANNELS + STKI_PIXELS_SLACK
 };
 

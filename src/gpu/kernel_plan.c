@@ -60,7 +60,7 @@ stk_status stki_plan_map(const stki_map_plan *map, stki_strided *plan, stki_laun
     if (stki_plan_tiles(plan, out)) {
         out->kernel = STKI_KERNEL_MAP_TILED;
         stki_nest_of(&args->nest, plan, 0, 3);
-        args->nest.wide = false; /* only the outer axes have an index */
+        args->nest.wide = false; /* indices are computed only for the outer axes */
         return STK_OK;
     }
     stki_nest_of(&args->nest, plan, 0, 3);

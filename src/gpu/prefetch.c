@@ -210,8 +210,8 @@ static char *target(const stki_prefetch *prefetch, int slot, int part)
     return p->buffers && !p->convert ? p->buffers[slot] : prefetch->slots[slot].block + p->copy_offset;
 }
 
-/* Whether part `next` follows the parts from `first` to `end` at the same distance in host memory and in the slot, so
- * that one copy can include it. */
+/* Whether one copy that starts with part `first` and now reaches to `end` in host memory can be extended to include
+ * part `next`: the gap is small, and the offset from `first` is the same in host memory and in the slot. */
 static bool joins(const stki_prefetch *prefetch, int slot, int first, const char *end, int next)
 {
     const char *from = prefetch->loads[first].host, *host = prefetch->loads[next].host;

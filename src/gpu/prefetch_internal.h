@@ -21,8 +21,8 @@ typedef struct stki_prefetch_flight {
 
     /* guarded by the lock */
     bool in_flight;     /* `ready` is not known to be complete */
-    stk_event *reached; /* recorded in the consumer's stream when next was first called for this batch … */
-    bool was_reached;   /* … with a stream */
+    stk_event *reached; /* recorded in the consumer's stream when next was first called for this batch */
+    bool was_reached;   /* `reached` was recorded for this batch (next was called with a stream) */
 } stki_prefetch_flight;
 
 /* A slot is refilled in stream order, after its last uses, possibly before the host knows that its previous fill is

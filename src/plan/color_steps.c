@@ -47,7 +47,7 @@ static stk_status read_adjustment(const reading *r, stk_error *err)
     return number(r->node, k == 3 ? -0.5 : 0, k == 3 ? 0.5 : 1e30, &r->step->low[0], err);
 }
 
-/* Parses [low, high], or x, which means from 1 - x (at least 0) to 1 + x, for hue from -x to x. */
+/* Parses [low, high], or a single x, which means [max(0, 1 - x), 1 + x], or [-x, x] for hue. */
 static stk_status read_spread(const reading *r, int k, const stki_node *node, stk_error *err)
 {
     const double least = k == 3 ? -0.5 : 0, most = k == 3 ? 0.5 : 1e30, middle = k == 3 ? 0 : 1;

@@ -1,5 +1,5 @@
 /* draw.h: the random numbers of transforms. A draw is a pure function of (seed, epoch, position in the epoch, name of
- * the draw), so that a sample gets the same transform in any worker and after any restart, but another one in each
+ * the draw), so that a sample gets the same transform in any worker and after any restart, but a different one in each
  * epoch. Fields that use the same draw name get the same values. The bits come from Philox. Everything derived from
  * them, including exp and log, uses only + - * / and square roots, so that all machines compute the same parameters.
  * Callers must run with the default floating-point control (float_control.h). */

@@ -261,7 +261,7 @@ static stk_status apply_crop(const stki_geometry_step *step, frame *f, stk_error
     return STK_OK;
 }
 
-/* Sets the window to the pixels that the box touches, and the box relative to them. */
+/* Sets the window to the pixels that the box touches, and stores the box, relative to the window, in f->box. */
 static stk_status apply_field(const double *box, frame *f, stk_error *err)
 {
     rectangle *w = &f->window;

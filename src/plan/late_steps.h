@@ -32,7 +32,7 @@ typedef struct stki_mix {
     double mixup, cutmix; /* alpha of each operation; 0: not in the list */
     bool by_pair;         /* one draw per pair of rows instead of one per global batch */
     double p;
-    const char *labels; /* the label field that is mixed too; NULL: none */
+    const char *labels; /* the label field that is also mixed; NULL: none */
 } stki_mix;
 
 /* one_hot, label_smoothing. */

@@ -52,7 +52,7 @@ typedef struct padded {
     const stki_field_plan *plan;
     const stki_convert *convert;
     span y, x;
-    int64_t pixel, line; /* bytes in the image to the pixel and the line that come next in the row */
+    int64_t pixel, line; /* bytes in the image from one pixel or line of the row to the next */
     const uint8_t *image;
     uint8_t *row;
     uint8_t *fill, *copy; /* a line of fill pixels; the columns of mixed cache lines */

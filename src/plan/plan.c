@@ -28,7 +28,7 @@ static stk_status read_layout(const stki_field_config *config, const char *name,
                            *name ? name : "\"\"", of_source ? " or nhwc" : ", nhwc or channels_last");
 }
 
-/* Determines the source layout, which is that of the format for images, otherwise that in the config. */
+/* Determines the source layout: NHWC for image formats, otherwise the layout in the config. */
 static stk_status source_layout(const stki_field_config *config, const stki_field *field, enum stki_layout *out,
                                 stk_error *err)
 {

@@ -101,7 +101,8 @@ typedef struct stki_field_plan {
         const stki_mix *step;                /* NULL: not images that are mixed */
         const struct stki_field_plan *image; /* set if this field has the labels for that image field */
         bool paired; /* labels are not mixed: a row has its label, the partner's label and the share of the first */
-        stki_convert *round, *round_rest; /* convert f32 to the row's dtype: a whole block, and the rest of a row */
+        stki_convert *round, *round_rest; /* convert f32 to the row's dtype: `round` a whole block, `round_rest` the
+                                             remainder of a row */
     } mix;
     struct {
         /* converts rows of the shape and dtype above to `form`; NULL: rows are delivered unchanged */

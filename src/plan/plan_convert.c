@@ -14,7 +14,8 @@ typedef struct making {
     int64_t bytes_in_flight;
 } making;
 
-/* Computes the strides along the sample's axes with which a row in this orientation reads a sample. */
+/* Computes the strides along the sample's axes for reading a sample in this orientation. `from`: the sample's own
+ * strides. */
 static void turn_strides(const stki_field_plan *plan, stki_orientation o, const int64_t *from, int64_t *to)
 {
     const int y = plan->image.height_axis, x = plan->image.width_axis;

@@ -199,7 +199,7 @@ static stk_status normalize_by(state *s, const stki_node *node, const double *me
     return status;
 }
 
-/* Applies mean and std, which are those of the stored values times `scale` (NULL: 1). */
+/* Applies mean and std, which refer to the stored values multiplied by `scale` (NULL: 1). */
 static stk_status normalize_map(state *s, const stki_node *node, const stki_node *mean_node, const stki_node *std_node,
                                 const stki_node *scale_node, stk_error *err);
 

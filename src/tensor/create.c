@@ -88,7 +88,7 @@ static void whole_range_next(const void *context, int64_t first, int64_t count, 
     const struct whole_range *range = context;
     int64_t *to = out;
 
-    for (int64_t i = 0; i < count; i++) /* unsigned: if `start` was truncated, the last values may wrap */
+    for (int64_t i = 0; i < count; i++) /* unsigned, because the last values may wrap if `start` was truncated */
         to[i] = (int64_t)((uint64_t)range->start + (uint64_t)(first + i) * (uint64_t)range->step);
 }
 
@@ -105,7 +105,8 @@ static void real_range_next(const void *context, int64_t first, int64_t count, v
         to[i] = range->start + (double)(first + i) * range->step;
 }
 
-/* Exact for integers, otherwise computed in double. -1: the step leads away from the end, or a value is not finite. */
+/* The number of elements, exact for integers, otherwise computed in double. -1: the step leads away from the end, or a
+ * value is not finite. */
 static double range_count(stk_scalar start, stk_scalar end, stk_scalar step)
 {
     double a = stki_scalar_to_double(start), b = stki_scalar_to_double(end), s = stki_scalar_to_double(step);

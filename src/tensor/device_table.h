@@ -27,9 +27,9 @@ struct stk_stream {
     enum {
         STKI_STREAM_LIVE,
         STKI_STREAM_ENDED, /* wrapped: the handle was destroyed and the caller's stream may no longer exist */
-        STKI_STREAM_LOST   /* like ENDED, but an event after its last work could be neither recorded nor awaited */
+        STKI_STREAM_LOST   /* like ENDED, but its last work could be neither marked by an event nor waited for */
     } ended;
-    stk_event *end; /* recorded after its last work; NULL: that work has been awaited */
+    stk_event *end; /* recorded after its last work; NULL: that work has completed, or the stream is LOST */
 };
 
 struct stk_event {

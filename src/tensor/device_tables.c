@@ -1,4 +1,4 @@
-/* device_tables.c: see device_tables.h. A linked list per owner, since there are one or two devices. */
+/* device_tables.c: see device_tables.h. A linked list per owner, since an owner is used on only one or two devices. */
 #include "device_tables.h"
 #include "error.h"
 #include "thread.h"

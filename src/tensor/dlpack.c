@@ -1,4 +1,4 @@
-/* dlpack.c: exports tensors as either struct of DLPack (imports are in gpu/dlpack_import.c, since they look up
+/* dlpack.c: exports tensors as either of DLPack's two structs (imports are in gpu/dlpack_import.c, since they look up
  * devices). The structs differ only in the members around the tensor, so both are made from stk_dlpack_tensor, whose
  * layout is checked below.
  */

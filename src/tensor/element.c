@@ -97,7 +97,8 @@ static bool fits(stk_dtype dtype, stk_scalar value)
         return value.as.u <= INT64_MAX;
     if ((value.kind == STK_SCALAR_INT && dtype == STK_I64) || (value.kind == STK_SCALAR_UINT && dtype == STK_U64))
         return true;
-    limits(dtype, &low, &high); /* integers beyond 2^53 are rounded in `real`, but remain outside smaller limits */
+    /* Integers beyond 2^53 are rounded in `real`, but still exceed the limits of the dtypes that remain. */
+    limits(dtype, &low, &high);
     return isfinite(real) && trunc(real) >= low && trunc(real) < high;
 }
 

@@ -33,7 +33,7 @@ bool stk_tensor_is_contiguous(const stk_tensor *tensor)
     return stk_tensor_numel(tensor) == 0 || dense_in_order(tensor, axes);
 }
 
-/* Unlike stk_tensor_is_contiguous, this makes no exception for tensors without elements, as in torch. */
+/* As in torch, and unlike stk_tensor_is_contiguous, this makes no exception for tensors without elements. */
 bool stk_tensor_is_channels_last(const stk_tensor *tensor)
 {
     return tensor->ndim == 4 && dense_in_order(tensor, channels_last_axes);

@@ -40,7 +40,7 @@ stki_sum_loops stki_sum_loops_of(enum stki_isa isa)
 enum {
     RUN_ROW = 4096,     /* elements of a row that are added without compensation */
     RUN_COLUMNS = 512,  /* rows whose columns are added without compensation; */
-    RUN_NARROW = 32768, /* the same for f32, whose sums in f64 have digits to spare */
+    RUN_NARROW = 32768, /* the same for f32, whose sums in f64 have precision to spare */
     BLOCK = 512,
     FEW_COLUMNS = 32,    /* rows with fewer columns are combined into long rows */
     LONG_COLUMNS = 1024, /* maximum number of elements in such a long row */

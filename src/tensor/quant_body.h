@@ -27,7 +27,7 @@ INLINE void step(struct phase *phase, int64_t elements)
         phase->at -= phase->period;
 }
 
-/* Number of the `n` elements of `size` bytes that precede the next unit boundary. */
+/* How many of the `n` elements of `size` bytes precede the next unit boundary. */
 INLINE int64_t before_boundary(const char *dst, int64_t size, int64_t n)
 {
     const int64_t behind = (int64_t)((uintptr_t)dst % UNIT);

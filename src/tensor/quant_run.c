@@ -8,7 +8,7 @@
 #include "tensor_internal.h"
 #include <string.h>
 
-enum { BLOCK = 512 }; /* elements: 2.5 KiB of buffers */
+enum { BLOCK = 512 }; /* elements; the buffers are 4 KiB */
 
 struct pass {
     stki_quant_fn run;

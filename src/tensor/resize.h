@@ -44,7 +44,7 @@ typedef struct stki_resize_support {
     int64_t top, left, height, width;
 } stki_resize_support;
 
-/* STK_E_BAD_SHAPE: sizes out of range, a box outside the input or without area. */
+/* STK_E_BAD_SHAPE: a size is out of range, or the box is empty or not inside the input. */
 stk_status stki_resize_check(const stki_resize_job *job, stk_error *err);
 
 stk_status stki_resizer_create(stki_resizer **out, stk_error *err);
@@ -52,8 +52,8 @@ stk_status stki_resizer_create(stki_resizer **out, stk_error *err);
 stk_status stki_resizer_create_isa(enum stki_isa isa, stki_resizer **out, stk_error *err);
 void stki_resizer_destroy(stki_resizer *resizer); /* NULL is allowed */
 
-/* Only recomputes what differs from the last call. STK_E_BAD_SHAPE: a box outside the input or without area, or a size
- * out of range. After a failure, set must succeed before the resizer is used. */
+/* Recomputes only the tables whose parameters have changed. Errors as for stki_resize_check. After a failure, set must
+ * succeed before the resizer is used. */
 stk_status stki_resizer_set(stki_resizer *resizer, const stki_resize_job *job, stk_error *err);
 const stki_resize_support *stki_resizer_support(const stki_resizer *resizer);
 /* Resizes an image. `in` is the address of the support's first pixel (support->top, support->left); only the support is

@@ -171,7 +171,7 @@ static void pixels(const stki_resizer *resizer, const uint8_t *const *in, uint8_
         pixels_of_channels(resizer, in, out, from, to, origin, 4);
 }
 
-/* Computes the last pixels, whose steps exceed the row, from a zero-padded copy of the row's end. */
+/* Computes the last pixels, whose steps would read past the end of the row, from a zero-padded copy of that end. */
 static void last_pixels(const stki_resizer *resizer, const uint8_t *const *in, uint8_t *const *out)
 {
     enum { ROOM = 512 };

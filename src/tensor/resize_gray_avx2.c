@@ -129,7 +129,7 @@ static void pixels_of_steps(const stki_resizer *resizer, const uint8_t *const *i
         pixels(resizer, in, out, from, to, origin, resizer->table_taps);
 }
 
-/* Computes the last pixels, whose steps exceed the row, from a zero-padded copy of the row's end. */
+/* Computes the last pixels, whose steps would read past the end of the row, from a zero-padded copy of that end. */
 static void last_pixels(const stki_resizer *resizer, const uint8_t *const *in, uint8_t *const *out)
 {
     uint8_t ends[STKI_RESIZE_ROWS][ROOM];

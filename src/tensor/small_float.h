@@ -68,8 +68,8 @@ STKI_SMALL_FN float stki_bf16_decode(uint16_t x)
     return stki_f32_of_bits((uint32_t)x << 16);
 }
 
-/* 4 bits of exponent, 3 of fraction, no infinity: values that round to more than 448, those above 464, are NaN, as in
- * torch. */
+/* 4 bits of exponent, 3 of fraction, no infinity: values above 464, which would round to more than 448, become NaN, as
+ * in torch. */
 STKI_SMALL_FN uint8_t stki_f8_e4m3fn_encode(float x)
 {
     uint32_t bits = stki_f32_bits(x), sign = bits >> 24 & 0x80, magnitude = bits & 0x7fffffff;

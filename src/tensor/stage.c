@@ -58,7 +58,7 @@ stk_status stki_stage_begin_write(stki_stage *stage, const stk_tensor *tensor, s
 {
     stk_status status;
 
-    if (!stki_tensor_is_dense(tensor)) /* commit writes the gaps too, so they must be read first */
+    if (!stki_tensor_is_dense(tensor)) /* commit also writes the gaps, so they must be read first */
         return stki_stage_begin(stage, tensor, err);
     status = prepare(stage, tensor, err);
 #ifdef STKI_POISON

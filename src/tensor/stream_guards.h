@@ -11,7 +11,7 @@ typedef struct stki_stream_guards {
     stki_mutex lock;
     struct stki_stream_guard *guards; /* with reusable events; grows with the number of streams in use at once */
     int count, room;                  /* guards in use; guards allocated */
-    bool stuck;                       /* a stream could be neither recorded nor awaited: the guards never pass */
+    bool stuck; /* work in a stream could be neither marked nor waited for: the guards never pass */
 } stki_stream_guards;
 
 void stki_guards_init(stki_stream_guards *guards);

@@ -57,8 +57,9 @@ static stk_status wait_for(stk_stream *stream, stk_error *err)
  * the tensor is released earlier. */
 static void note_use(const stk_tensor *tensor, stk_stream *stream)
 {
+    /* Fails if the stream belongs to another device; it is not needed then. */
     if (stream)
-        (void)stk_tensor_record_stream(tensor, stream, NULL); /* fails, but is not needed, on another device */
+        (void)stk_tensor_record_stream(tensor, stream, NULL);
 }
 
 /* Copies between tensors of the same layout, at least one of which is on `mover`. */
