@@ -27,8 +27,8 @@
  * any thread. Close and destroy may not run concurrently with another call on the same loader. Batches are a pure
  * function of data, options and seed: the bytes are the same for any number of workers.
  *
- * Fork: in a child process, calls on a loader of the parent fail with STK_E_FORKED (except queries of what was fixed
- * when it was opened), and stk_loader_destroy only frees the handle.
+ * Fork: in a child process, calls on a loader of the parent fail with STK_E_FORKED (except queries of properties that
+ * were fixed when it was opened), and stk_loader_destroy only frees the handle.
  *
  * Do not truncate or modify files while a loader has them open.
  *
@@ -102,7 +102,7 @@ typedef enum stk_stores { STK_STORES_AUTO = 0, STK_STORES_CACHED = 1, STK_STORES
  */
 typedef struct stk_transform_call {
     uint32_t struct_size; /* set by the library */
-    int64_t sample;       /* number of the sample in its file */
+    int64_t sample;       /* index of the sample in its file */
     uint64_t random; /* a function of seed, epoch and position, for seeding a generator; the same for every field */
 } stk_transform_call;
 
@@ -343,18 +343,18 @@ STK_API int64_t stk_batch_valid_rows(const stk_batch *batch); /* number of rows 
  * The sample number of each row, or the number of its window (docs/internals/order.md). Samples are numbered across all
  * data sets: those of data set d begin at its `first`. */
 STK_API const int64_t *stk_batch_indices(const stk_batch *batch);
-STK_API const int32_t *stk_batch_sources(const stk_batch *batch); /* number of each row's data set; 0 without mixing */
+STK_API const int32_t *stk_batch_sources(const stk_batch *batch); /* index of each row's data set; 0 without mixing */
 STK_API const uint8_t *stk_batch_mask(const stk_batch *batch);    /* 1: a sample; 0: padding */
 /* Samples of the batch that failed and were skipped or replaced (loader.on_error). */
 STK_API int64_t stk_batch_failed(const stk_batch *batch);
 /* Returns where a field's sample in a row comes from: the path of its file, NUL-terminated and truncated to `size`
- * bytes, and its number in that file (0 if each file is a sample). For a window, both refer to its first sample.
+ * bytes, and its index in that file (0 if each file is a sample). For a window, both refer to its first sample.
  * STK_E_RANGE: there is no such row or field. */
 STK_API stk_status stk_batch_origin(const stk_batch *batch, int field, int64_t row, char *path, int size,
                                     int64_t *record, stk_error *err);
-STK_API int64_t stk_batch_epoch(const stk_batch *batch);       /* number of the epoch, from 0 */
-STK_API int64_t stk_batch_step(const stk_batch *batch);        /* number of the step in its epoch, from 0 */
-STK_API int64_t stk_batch_global_step(const stk_batch *batch); /* number of the step over all epochs, from 0 */
+STK_API int64_t stk_batch_epoch(const stk_batch *batch);       /* epoch, counted from 0 */
+STK_API int64_t stk_batch_step(const stk_batch *batch);        /* step in its epoch, counted from 0 */
+STK_API int64_t stk_batch_global_step(const stk_batch *batch); /* step over all epochs, counted from 0 */
 STK_API bool stk_batch_last_of_epoch(const stk_batch *batch);
 /* The device slot of the batch, in [0, device_prefetch). The tensors of a slot have the same addresses for the whole
  * run. -1: the batch is in ordinary memory. */
@@ -394,8 +394,8 @@ STK_API void stk_loader_cancel(stk_loader *loader);
 /* The sum modulo 2^128 of the digests of all released samples. It is the same for any number of workers, and the sums
  * of all ranks add up to the sum of the same run with a single rank. STK_E_CONFIG: loader.digest is none. */
 typedef struct stk_digest_info {
-    uint64_t word[2];             /* the sum: its low and its high word */
-    char text[40];                /* 32 hexadecimal digits, the highest first */
+    uint64_t word[2];             /* the sum: low word, high word */
+    char text[40];                /* 32 hexadecimal digits, the most significant first */
     int64_t first_step, end_step; /* the steps covered, [first_step, end_step), counted over all epochs */
 } stk_digest_info;
 
@@ -418,7 +418,7 @@ typedef struct stk_dataset_info {
     const char *name;  /* valid until the loader is destroyed; "" for a single data set without a name */
     double weight;     /* share of an epoch, relative to the weights of the others */
     int64_t samples;   /* number of its samples, including those that a subset leaves out */
-    int64_t first;     /* number of its first sample in stk_batch_indices */
+    int64_t first;     /* sample number of its first sample, as in stk_batch_indices */
     int64_t positions; /* number of its positions in an epoch */
 } stk_dataset_info;
 
@@ -459,7 +459,7 @@ STK_API char *stk_loader_options_tables(void);
  * thread. */
 STK_API int stk_loader_note_count(const stk_loader *loader);
 STK_API const char *stk_loader_note(const stk_loader *loader, int index);
-/* Describes in plain text what the loader will do: fields, shards, what each list of transforms was compiled to, how
+/* Describes in plain text what the loader will do: fields, shards, what each list of transforms was compiled into, how
  * often each byte is copied, order, memory. Reads no samples. Free with stk_text_free. NULL: out of memory. */
 STK_API char *stk_loader_explain(const stk_loader *loader);
 /* The tables of all config keys, as text. Free with stk_text_free. NULL: out of memory. */

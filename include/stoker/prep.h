@@ -68,8 +68,8 @@ typedef struct stk_prep_progress {
 typedef struct stk_prep_opts {
     uint32_t struct_size; /* set by STK_PREP_OPTS_INIT */
     int32_t unused;
-    /* This process computes share `task` of `tasks`, from 0, in a work folder that all tasks can access; the task that
-     * finishes last joins the pieces. tasks 0: this process does the whole job. */
+    /* This process computes share `task` (counted from 0) of `tasks` in a work folder that all tasks can access; the
+     * task that finishes last joins the pieces. tasks 0: this process does the whole job. */
     int64_t task, tasks;
     bool merge;          /* only join the pieces that the tasks have written */
     bool no_merge;       /* compute this task's share, but do not join the pieces */
@@ -93,7 +93,7 @@ STK_API stk_status stk_prep_open_text(const char *text, const char *base_dir, co
 /* Frees the job. The work folder of an unfinished run is kept. NULL is allowed. */
 STK_API void stk_prep_destroy(stk_prep *job);
 
-/* What a run would do. */
+/* The plan of a run. */
 typedef struct stk_prep_plan {
     uint32_t struct_size; /* set by the caller */
     int32_t spooled;    /* 1: rows are written to pieces in the work folder, which are joined at the end; 0: to files */

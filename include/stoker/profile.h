@@ -30,11 +30,11 @@ typedef struct stk_memory_row {
     int64_t allocations;     /* number of allocations since the process started */
 } stk_memory_row;
 
-/* Fills up to `max` rows; returns the number that exist. */
+/* Fills up to `max` rows; returns the total number of rows. */
 STK_API int stk_memory_read(stk_memory_row *rows, int max);
 /* Resets the peaks to the bytes in use now. */
 STK_API void stk_memory_reset_peaks(void);
-/* The same as a text table. */
+/* The rows of stk_memory_read as a text table. */
 STK_API stk_status stk_memory_summary(char **out, stk_error *err);
 
 /* ---- profile ---- */
@@ -57,7 +57,7 @@ typedef enum stk_profile_order {
 STK_API void stk_profile_start(void);
 STK_API void stk_profile_stop(void);
 STK_API void stk_profile_reset(void);
-/* Fills up to `max` rows of operations that were called; returns the number that exist. */
+/* Fills up to `max` rows of operations that were called; returns the total number of such operations. */
 STK_API int stk_profile_read(stk_profile_order order, stk_profile_row *rows, int max);
 STK_API stk_status stk_profile_summary(stk_profile_order order, char **out, stk_error *err);
 
@@ -88,8 +88,8 @@ typedef struct stk_holder {
     int64_t shape[STK_MAX_DIMS], strides[STK_MAX_DIMS];
 } stk_holder;
 
-/* Fills up to `max` holders of a storage created while recording; returns the number that are known. References taken
- * with stk_storage_retain have no tensor, so stk_storage_refs may exceed the sum of the holders. */
+/* Fills up to `max` holders of a storage created while recording; returns the total number of known holders. References
+ * taken with stk_storage_retain have no tensor, so stk_storage_refs may exceed the sum of the holders. */
 STK_API int stk_storage_holders(const stk_storage *storage, stk_holder *holders, int max);
 
 /* Lists the storages created since recording started that are still alive, with one line for each storage and one for

@@ -6,7 +6,7 @@
  *     x = (float)((double)(q - zero_point) * scale)                           per channel
  *
  * As in torch, values are multiplied by the reciprocal of the scale, and the zero point is added after rounding.
- * Infinities and numbers beyond the range saturate; NaN gives the zero point. Inside the range
+ * Infinities and numbers beyond the range saturate; NaN becomes the zero point. Inside the range
  * |x - dequantized| <= scale / 2, up to f32 rounding.
  *
  * A stk_quant holds the parameters. It is immutable, reference-counted, and may be used by any number of threads. A

@@ -108,7 +108,7 @@ void core_free(PyObject *self);
 
 /* ---- streams.c ---- */
 
-/* Converts DLPack's number of a stream of the loader's device: -1 means no stream (*out is NULL), None and 1 the legacy
+/* Converts a DLPack stream number on the loader's device: -1 means no stream (*out is NULL), None and 1 the legacy
  * default stream, 2 the per-thread default stream; any other number is a cudaStream_t. False: an exception is set. */
 bool core_stream_from(PyObject *number, core_loader *loader, stk_stream **out);
 /* Stores torch's current streams that may use the loader's batches (`loader` NULL: none). Returns their number; -1: an

@@ -55,8 +55,8 @@ stk_status pl_session_run(struct pl_session *session, const char *chain, pl_sink
 
 /* Returns the index of the latest step with that name, or of step n for "_n"; -1: none. */
 int pl_session_find(const struct pl_session *session, const char *name);
-/* Returns the number of the step's storage, counting distinct storages from 0 in order of first use; 0 for a step
- * without a tensor. */
+/* Returns the index of the step's storage among the distinct storages in order of first use; 0 for a step without a
+ * tensor. */
 int pl_session_storage(const struct pl_session *session, int index);
 /* "A", "B", …, "Z", "A1", … */
 const char *pl_storage_name(char *buffer, int size, int storage);

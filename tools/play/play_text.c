@@ -1,5 +1,5 @@
-/* play_text.c: a step as text: its description, and its storage as rows of cells with the number of the element that
- * reads each. */
+/* play_text.c: a step as text: its description, and its storage as rows of cells with the index of the element that
+ * reads each cell. */
 #include "play.h"
 #include "play_cells.h"
 #include "play_ops.h"

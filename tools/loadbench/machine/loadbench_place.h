@@ -1,4 +1,4 @@
-/* loadbench_place.h: the file system of the data, and the GPU and its PCIe link. Unknown facts are "" or -1. */
+/* loadbench_place.h: the file system of the data, and the GPU and its PCIe link. Unknown properties are "" or -1. */
 #ifndef LOADBENCH_PLACE_H
 #define LOADBENCH_PLACE_H
 

@@ -57,8 +57,8 @@ struct lb_made_file {
     int64_t bytes; /* bytes of all rows, uncompressed; approximate if lengths vary */
 };
 
-/* Parses the document into `files` (room for LB_MADE_FILES, zeroed). Errors name their place in the document. Call
- * lb_spec_fini even after a failure. */
+/* Parses the document into `files` (room for LB_MADE_FILES, zeroed). Errors contain their position in the document.
+ * Call lb_spec_fini even after a failure. */
 enum { LB_MADE_FILES = 64 };
 stk_status lb_spec_read(stki_document *document, struct lb_made_file *files, int *count, stk_error *err);
 void lb_spec_fini(struct lb_made_file *files, int count);

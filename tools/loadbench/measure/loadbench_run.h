@@ -62,7 +62,8 @@ struct lb_repeat {
 
 enum { LB_FIELDS = 64 };
 
-/* Facts that are the same for all repeats. Strings are copies, because those of the loader are freed with it. */
+/* Properties of the loader and of the data, which are the same for all repeats. Strings are copies, because those of
+ * the loader are freed with it. */
 struct lb_facts {
     struct lb_effective effective;
     int64_t samples, steps_per_epoch;

@@ -8,12 +8,12 @@
 /* For each group, the struct of its rows and its place in the JSON. */
 enum lb_figure_group {
     /* Of a repeat, `runs` */
-    LB_OF_REPEAT,     /* struct lb_run; `result` has the median. Labeled figures are in the table of the text and of
-                         the report, and are what --compare compares */
-    LB_OF_RUN,        /* struct lb_run */
-    LB_OF_PROCESS,    /* struct lb_run */
-    LB_OF_RUN_STEPS,  /* struct lb_run; with the step consumer */
-    LB_OF_RUN_CACHE,  /* struct lb_run */
+    LB_OF_REPEAT,    /* struct lb_run; `result` has the median. Figures with a label are in the table of the text and of
+                        the report, and --compare compares them */
+    LB_OF_RUN,       /* struct lb_run */
+    LB_OF_PROCESS,   /* struct lb_run */
+    LB_OF_RUN_STEPS, /* struct lb_run; with the step consumer */
+    LB_OF_RUN_CACHE, /* struct lb_run */
     LB_OF_RUN_DIGEST, /* struct lb_run; if a digest was requested */
     LB_OF_RUN_LIMIT,  /* struct lb_limit, measured after the repeat */
     LB_OF_MOVED,      /* struct lb_run; `result` has the median */
@@ -37,7 +37,7 @@ enum lb_figure_group {
     LB_OF_PLAIN_COPY,  /* the same, if plain copies were measured */
     LB_OF_UTILIZATION, /* struct lb_bench, `utilization` */
     LB_OF_VERDICT,     /* struct lb_verdict, `verdict` */
-    /* What was measured, and on what */
+    /* Of the machine and the data */
     LB_OF_MACHINE, /* struct lb_machine, `machine` */
     LB_OF_STORAGE, /* struct lb_place, `storage` */
     LB_OF_GPU,     /* struct lb_gpu, `gpu` */

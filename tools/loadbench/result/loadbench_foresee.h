@@ -10,8 +10,8 @@
 
 /* Describes the run as a model; if no tile was measured, `tiles` is 0 and nothing can be predicted. */
 struct lb_model lb_foresee_model(const struct lb_shares *shares);
-/* Returns the factor by which the rate changes, limited by memory and disk. What the model does not cover (variance,
- * hand-over) is assumed to take as long as before. */
+/* Returns the factor by which the rate changes, limited by memory and disk. The time that the model does not cover
+ * (variance, hand-over) is assumed to stay the same. */
 double lb_foresee(const struct lb_shares *shares, const struct lb_model *changed);
 /* The same for twice as many slots, which also absorb variance. 1: no change; 0: cannot be predicted. */
 double lb_foresee_deeper(const struct lb_shares *shares);

@@ -39,8 +39,8 @@ struct lb_result {
     struct lb_predictions predictions;
 };
 
-/* Runs all repeats. STK_END: stopped by a signal before anything was measured. If stopped later, the result has what
- * was measured. */
+/* Runs all repeats. STK_END: stopped by a signal before anything was measured. If stopped later, the result covers the
+ * part that was measured. */
 stk_status lb_result_measure(const struct lb_config *config, struct lb_result *out, stk_error *err);
 void lb_result_fini(struct lb_result *result);
 

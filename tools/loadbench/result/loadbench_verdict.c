@@ -1,9 +1,9 @@
 /* loadbench_verdict.c: the bottleneck is the part that is never idle. There are three parts: the workers together, the
  * copying thread of a device, and the consumer; between them are queues, mainly the ring of slots. The bottleneck makes
- * earlier parts wait for room and later parts for work. Among the workers, the stage that takes the most time is named;
- * claiming work and waking up is one of the stages, and if it is the largest, the ring is the bottleneck. The ring is
- * also the bottleneck if no part is busy, because there are too few slots for the variation of the work or the number
- * of workers. */
+ * earlier parts wait for space and later parts wait for work. Among the workers, the stage that takes the most time is
+ * named; claiming work and waking up is one of the stages, and if it is the largest, the ring is the bottleneck. The
+ * ring is also the bottleneck if no part is busy, because there are too few slots for the variation of the work or the
+ * number of workers. */
 #include "loadbench_verdict.h"
 #include "loadbench_foresee.h"
 #include "loadbench_others.h"

@@ -24,12 +24,12 @@ enum lb_figure_type {
 /* Conversion from the stored value to the printed one. */
 enum lb_figure_unit {
     LB_AS_STORED,
-    LB_AS_REAL,     /* integer printed as a real number, since its median over repeats may be one */
-    LB_AS_YES_NO,   /* number printed as a bool */
-    LB_PERCENT,     /* stored as a fraction */
-    LB_NS_AS_US,    /* stored in ns */
-    LB_NS_AS_MS,    /* stored in ns */
-    LB_NS_AS_S,     /* stored in ns */
+    LB_AS_REAL,   /* integer printed as a real number, since its median over repeats may be one */
+    LB_AS_YES_NO, /* number printed as a bool */
+    LB_PERCENT,   /* stored as a fraction */
+    LB_NS_AS_US,
+    LB_NS_AS_MS,
+    LB_NS_AS_S,
     LB_BYTES_AS_MB, /* stored in bytes; negative (unknown) becomes -1 */
 };
 

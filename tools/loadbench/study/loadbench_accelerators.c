@@ -135,7 +135,7 @@ static void print_rows(const struct lb_feed_search *search, FILE *to)
                 least->rows, least->batch_size, least->accelerators, least->accelerators == 1 ? "" : "s");
 }
 
-/* Residency of the data before the first try and after the last. */
+/* Residency of the data before the first measurement and after the last. */
 struct residencies {
     struct lb_residency before, after;
 };
@@ -190,8 +190,8 @@ static const struct lb_figure try_rows[] = {
 };
 enum { TRY_ROWS = sizeof try_rows / sizeof try_rows[0] };
 
-/* Returns the try that is reported as the result: the requested one or, for a search, the largest that passed, or else
- * the first. */
+/* Returns the measurement that is reported as the result: the requested one or, for a search, the one with the most
+ * accelerators that passed, or else the first. */
 static const struct lb_feed *deciding(const struct lb_feed_search *search)
 {
     for (int i = 0; i < search->count; i++)

@@ -135,7 +135,7 @@ struct differences {
     int count;
 };
 
-/* Whether the fact differs between any two runs and does not matter for a comparison. */
+/* Whether the property differs even between two runs of the same config, so that its difference is not listed. */
 static bool passes(const char *path)
 {
     static const char *const words[] = {"available", "free", "started", "resident", "cached", "memory_budget"};

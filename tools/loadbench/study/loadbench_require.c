@@ -119,7 +119,7 @@ static const struct {
     {"limits.", "is not measured with bench.limit: false"},
 };
 
-/* Returns what a figure requires; NULL: all runs have the figure, or none does. `tree`: the result. */
+/* Returns why a run may not have the figure; NULL: all runs have it, or none does. `tree`: the result. */
 static const char *need_of(const char *name, const json_t *tree)
 {
     const json_t *utilization = json_object_get(tree, "utilization"); /* only runs with a step have it */
