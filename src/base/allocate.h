@@ -32,7 +32,7 @@ extern const stki_allocator stki_huge_pages; /* 2 MiB aligned, MADV_HUGEPAGE, ze
  * the size and alignment with which it was allocated. */
 void *stki_block_alloc(const stki_allocator *allocator, int64_t bytes, int64_t alignment);
 void stki_block_free(const stki_allocator *allocator, void *block, int64_t bytes, int64_t alignment);
-/* Requests huge pages for the part of `block` that consists of whole huge pages; the rest stays in ordinary pages. */
+/* Requests huge pages for every complete huge page inside `block`; the rest stays in ordinary pages. */
 void stki_block_prefer_huge(void *block, int64_t bytes);
 
 /* Allocate small blocks on the heap, zeroed and counted with their malloc_usable_size. stki_free(NULL) is allowed. */

@@ -14,8 +14,8 @@ static inline int64_t stki_now_ns(void)
     return t.tv_sec * STKI_SECOND + t.tv_nsec;
 }
 
-/* A coarse reading of the same clock, which takes only 5 ns but lags by a few milliseconds: for reports of slow
- * operations. */
+/* A coarse reading of the same clock, for reports of slow operations: it takes only 5 ns but lags by a few
+ * milliseconds. */
 static inline int64_t stki_coarse_ns(void)
 {
     struct timespec t;

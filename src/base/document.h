@@ -48,11 +48,11 @@ typedef struct stki_node {
     const char **keys;              /* maps: keys[i] names items[i] */
     const struct stki_node *parent; /* NULL: the root */
     const char *key;                /* key in the parent; NULL: the root, or an item of a list */
-    int key_line, key_column;       /* position of the key */
+    int key_line, key_column;
     int layer; /* precedence: a node from a source that overrides another source has a larger layer */
 } stki_node;
 
-/* The value of `base_dir` with which stki_document_parse rejects includes. */
+/* As `base_dir`, makes stki_document_parse reject includes. */
 #define STKI_NO_INCLUDE ""
 
 /* `origin` is named in messages. Relative includes start from `base_dir` (NULL: the working directory). */

@@ -100,8 +100,8 @@ static bool has(const stki_option_table *table, const char *key)
     return found;
 }
 
-/* Returns the row of the table whose value may contain the key, if that is a map with format-dependent keys (`source`),
- * which are easily written one level too high; NULL: there is none. */
+/* Returns the row whose value is a map with format-dependent keys (`source`) and may contain the key, because such keys
+ * are easily written one level too high; NULL: there is none. */
 static const stki_option *find_around(const stki_option_table *table, const char *key)
 {
     for (int i = 0; i < table->count; i++) {

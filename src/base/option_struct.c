@@ -62,7 +62,7 @@ static stk_status check_enum(const stki_option_table *table, const stki_option *
                      row->name, *text, last);
 }
 
-/* The only negative number allowed is that of the macro that stands for 0. */
+/* The only negative number allowed is row->c_zero, the value of the macro that stands for 0. */
 static stk_status check_zero(const stki_option_table *table, const stki_option *row, const char *text, stk_error *err)
 {
     if (!row->c_zero || *text != '-')

@@ -1,5 +1,5 @@
-/* text_check.c: see text_check.h. Control characters are refused because config values appear in messages on terminals,
- * line separators and byte order marks because YAML parsers treat them differently, noncharacters because variable.c
+/* text_check.c: see text_check.h. Control characters are refused because config values appear in messages on terminals;
+ * line separators and byte order marks, because YAML parsers treat them differently; noncharacters, because variable.c
  * uses them internally. */
 #include "text_check.h"
 #include <stdio.h>

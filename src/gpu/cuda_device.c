@@ -43,7 +43,7 @@ static cudaStream_t stream_of(const stk_stream *stream)
 }
 
 /* Whether this is the per-thread stream of another thread, for which this thread has no handle. Events are then
- * recorded in the legacy stream, which is ordered after all work queued before in per-thread streams. */
+ * recorded in the legacy stream, which is ordered after all work queued earlier in per-thread streams. */
 static bool is_elsewhere(const stk_stream *stream)
 {
     return stream && stream->wrapped && stream_of(stream) == cudaStreamPerThread &&

@@ -69,7 +69,7 @@ stk_status stki_plan_map(const stki_map_plan *map, stki_strided *plan, stki_laun
 
 /* ---- copies ---- */
 
-/* A cast to float is x * 1 + -0.0 for all x. */
+/* A cast to float equals x * 1 + -0.0 for all x. */
 static void no_change(stki_launch *out)
 {
     out->args.runs.table = (stki_map_table){.count = 1, .own.f32 = {{1.0f}, {-0.0f}}};

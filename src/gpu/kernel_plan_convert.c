@@ -63,7 +63,8 @@ static stki_map_table table_of(const stki_convert_pairs *pairs, const void *far)
     return table;
 }
 
-/* A cast to float is x * 1 + -0.0 for all x, which are the coefficients of a conversion without arithmetic. */
+/* A cast to float equals x * 1 + -0.0 for all x, and 1 and -0.0 are the coefficients of a conversion without
+ * arithmetic. */
 static bool has_arithmetic(const stki_convert *convert)
 {
     stk_dtype dst = convert->dst_dtype;

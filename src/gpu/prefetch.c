@@ -574,7 +574,7 @@ static void finish(stki_prefetch *prefetch, stk_status status, const stk_error *
         prefetch->error = *error;
         prefetch->error.status = status;
     }
-    /* If the flight is no longer queued, its batch was delivered, and all queued ones are discarded. */
+    /* If the flight is no longer queued, its batch has been delivered; all queued batches are then discarded. */
     while (flight && kept < prefetch->queued.count && slot->state == STKI_PREFETCH_QUEUED &&
            flight == &slot->flights[slot->turn] &&
            prefetch->queued.slot[(prefetch->queued.first + kept) % STKI_PREFETCH_MAX_DEPTH] != flight->slot)

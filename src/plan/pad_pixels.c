@@ -6,7 +6,7 @@
  *                                         stores, which need whole cache lines
  *     the rest                            the sample
  *
- * A converted rectangle costs time per line, so short lines are left to pad_lines.h. */
+ * Converting a rectangle has a cost per line, so short lines are left to pad_lines.h. */
 #include "pad_pixels.h"
 #include "tensor_internal.h"
 #include <string.h>

@@ -75,7 +75,7 @@ typedef struct stki_field_plan {
     bool varies;                               /* the length of axis 0 varies from batch to batch */
     bool truncates;                            /* longer samples are cut to shape[0] */
     const char *too_long;                      /* if not `truncates`: advice in the message about longer samples */
-    stki_pad pad;                              /* for padded rows */
+    stki_pad pad;
 
     /* making rows */
     const struct stki_row_maker *maker; /* pipeline/row_maker.h; the loader sets these three members */

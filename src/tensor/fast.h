@@ -1,6 +1,6 @@
 /* fast.h: the vector variants of copies and casts. The plain code (cast.c, strided walks) defines the results. These
- * functions are optional; they produce bit-identical results faster. Tables by element size are indexed by its
- * logarithm: 1, 2, 4, 8 bytes are 0, 1, 2, 3. No alignment is required. */
+ * functions are optional; they produce bit-identical results faster. Tables with one entry per element size are indexed
+ * by log2 of the size in bytes, 0 to 3. No alignment is required. */
 #ifndef STKI_FAST_H
 #define STKI_FAST_H
 

@@ -98,7 +98,7 @@ stk_status stki_resize_check(const stki_resize_job *job, stk_error *err)
     return STK_OK;
 }
 
-/* The size of a row of `pixels`: kernels write whole vectors, so there must be room after it. */
+/* The bytes to allocate for a row of `pixels`, with room at its end, because kernels write whole vectors. */
 static int64_t row_room(const stki_resizer *resizer, int64_t pixels)
 {
     return (pixels * resizer->channels + 127) / 64 * 64;

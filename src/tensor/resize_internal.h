@@ -23,7 +23,7 @@ typedef struct stki_resize_memory {
 /* The parameters of one direction. */
 typedef struct stki_resize_line {
     int64_t in;        /* pixels of the whole input */
-    float low, high;   /* the box's limits */
+    float low, high;   /* limits of the box in this direction, in input pixels */
     int64_t whole;     /* output size of the whole box */
     int64_t skip, out; /* only pixels [skip, skip + out) of it are computed */
     enum stki_filter filter;

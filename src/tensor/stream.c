@@ -75,8 +75,8 @@ void stki_stream_release(stk_stream *stream)
     stream->device->ops->stream_destroy(stream->device, stream);
 }
 
-/* Ends the use of the caller's native stream: records an event after its last work or, if that fails, waits a limited
- * time for that work. */
+/* Stops using the caller's native stream: records an event after its last work or, if that fails, waits a limited time
+ * for that work. */
 static void end_wrapped(stk_stream *stream)
 {
     stk_event *end = NULL;

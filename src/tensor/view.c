@@ -315,8 +315,8 @@ stk_status stk_tensor_as_strided(const stk_tensor *tensor, int ndim, const int64
     return STK_OK;
 }
 
-/* Elements on the diagonal of a rows x columns matrix that starts `offset` columns to the right (negative: -offset rows
- * down). */
+/* The length of the diagonal of a rows x columns matrix that starts `offset` columns to the right (negative: -offset
+ * rows down). */
 static int64_t diagonal_length(int64_t rows, int64_t columns, int64_t offset)
 {
     if (offset > columns || offset < -rows)
