@@ -41,7 +41,7 @@ typedef struct stki_order_starts {
     int64_t stride;
 } stki_order_starts;
 
-/* Callback of the bucketed order: the length that a sample is sorted by; -1: unknown (its row will fail). */
+/* Callback of the bucketed order: returns the length by which a sample is sorted; -1: unknown (its row will fail). */
 typedef int64_t stki_order_length_of(void *context, int64_t sample);
 
 typedef struct stki_order_opts {

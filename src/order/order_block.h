@@ -18,7 +18,7 @@ typedef struct stki_blocks stki_blocks;
 stk_status stki_blocks_create(const int64_t *first, int64_t unit_count, int64_t window, bool in_order, uint64_t seed,
                               stki_blocks **out, stk_error *err);
 void stki_blocks_destroy(stki_blocks *blocks); /* NULL is allowed. */
-/* The samples at positions [position, position + n), all within the epoch. */
+/* Sets samples[i] to the sample at position + i, for i < n; all positions must be in the epoch. */
 void stki_blocks_eval(stki_blocks *blocks, int64_t epoch, int64_t position, int64_t n, int64_t *samples);
 /* Builds part of the next epoch's table. Call it after the first `taken` positions of the epoch have been taken, the
  * last `n` of them by the caller. */

@@ -242,7 +242,7 @@ int64_t stki_mixture_share(const stki_mixture *m, int source)
 
 /* ---- evaluation ---- */
 
-/* The source whose range contains q: the last non-empty one that begins at or before q. */
+/* Returns the source whose range contains q: the last non-empty one that begins at or before q. */
 static int source_of(const stki_mixture *m, int64_t q)
 {
     int source = 0;

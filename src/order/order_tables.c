@@ -23,7 +23,7 @@ void stki_tables_fini(stki_tables *t)
 
 /* ---- readers ---- */
 
-/* The calling thread's counter of the users of a table. */
+/* Returns the counter of a table's users in the calling thread's group. */
 static stki_counter *my_users(stki_tables *t, int number)
 {
     static stki_counter threads;

@@ -21,8 +21,8 @@ enum {
 
 enum { STKI_TABLE_GROUPS = 8 };
 
-/* Continues to build table `number` for `key` by about `units` steps, or restarts it if `fresh`. Returns the number of
- * steps left; 0: complete. Called by one thread at a time. */
+/* Performs about `units` more steps of building table `number` for `key`; `fresh`: starts from the beginning. Returns
+ * the number of steps left; 0: complete. Called by one thread at a time. */
 typedef int64_t stki_table_build(void *context, int number, uint64_t key, bool fresh, int64_t units);
 
 typedef struct stki_tables {

@@ -63,7 +63,8 @@ void stki_permutations_map(const stki_permutations *set, const uint8_t *which, u
 #define STKI_MIX_FACTOR_0 UINT32_C(0xd2b74407) /* odd, with well-distributed bits */
 #define STKI_MIX_FACTOR_1 UINT32_C(0xcaf649a9)
 
-/* Ends a pass. Branch-free, because the outcome of `value >= n` is unpredictable. */
+/* Ends a pass: packs the values that are not below n to the front and returns their number. Branch-free, because the
+ * outcome of `value >= n` is unpredictable. */
 static inline int stki_permutation_settle(uint64_t n, uint64_t *restrict values, int32_t *restrict place, int count,
                                           uint64_t *restrict out)
 {

@@ -65,7 +65,7 @@ static void print_files(stki_print *print, const stki_field *field, const char *
                     stki_u128_text(hash, text));
 }
 
-/* Dtype, layout and shape of the delivered rows. The capacity for images with their own shapes is not compared. */
+/* Adds dtype, layout and shape of the delivered rows. The capacity for images with their own shapes is not compared. */
 static void print_rows(stki_print *print, const stki_field_plan *plan, const char *path)
 {
     stki_row_form form;

@@ -260,8 +260,8 @@ static stk_status compare_version(const stk_loader *loader, const stki_state *st
 }
 
 /* Converts the position of a state to a step counted over all epochs of this loader. `what` names the state in
- * messages. If the state has another global batch, which only `force` allows, its position must be at a batch boundary
- * of this loader. */
+ * messages. If the state has a different global batch size, which only `force` allows, its position must be at a batch
+ * boundary of this loader. */
 static stk_status find_step(const stk_loader *loader, const stki_state *state, const char *what, int64_t *out,
                             stk_error *err)
 {

@@ -62,7 +62,7 @@ void stki_row_makers_set(stki_field_plan *plan);
 void stki_make_rows(stki_worker *worker, const stki_field_plan *plan, int64_t first, int64_t last);
 /* Makes part `part` of `parts` of a row. */
 void stki_make_part(stki_worker *worker, const stki_field_plan *plan, int64_t row, int64_t part, int64_t parts);
-/* For a substitute sample: stki_make_again makes all fields of a row again, stki_measure_again measures its length in
+/* For a substitute sample. stki_make_again makes all fields of a row again; stki_measure_again measures its length in
  * one field. */
 void stki_make_again(stki_worker *worker, int64_t row);
 int64_t stki_measure_again(stki_worker *worker, const stki_field_plan *plan, int64_t row);

@@ -46,8 +46,8 @@ static int find_section(const char *name, size_t length)
     return -1;
 }
 
-/* Returns the section with the name of the line, or else the section named by the last component of the line's section
- * that names one: "source" of "dataset.fields.NAME.source (csv)". */
+/* Returns the section with the name of the line. If there is none, returns the one named by the last suitable component
+ * of the path of the line's section, such as "source" in "dataset.fields.NAME.source (csv)". */
 static int section_of(const stki_printed *line)
 {
     int found = line->failure ? STKI_STATE_FAILURES : find_section(line->name, strlen(line->name));

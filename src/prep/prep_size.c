@@ -21,7 +21,7 @@
 enum {
     SAMPLED = 256,       /* number of samples from which a mean is computed */
     MANY = 1 << 20,      /* number of rows for which the fixed part of a file is negligible */
-    SMALLEST_SHARE = 20, /* assumed limit of the ratio of encoding and compression */
+    SMALLEST_SHARE = 20, /* assumed maximum ratio of encoding and compression */
     MORE_ROWS = 4        /* maximum number of rows of a shard, relative to the estimate */
 };
 

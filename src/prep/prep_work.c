@@ -136,8 +136,8 @@ static dev_t device_of(const char *path)
     return stat(path, &st) == 0 ? st.st_dev : 0;
 }
 
-/* The names in the output's folder that contain no field name: those of the manifest while it is written, the lock, and
- * the work folder. */
+/* Checks the lengths of the names in the output's folder that contain no field name: those of the manifest while it is
+ * written, the lock, and the work folder. */
 static stk_status check_length(const stki_job *job, const char *folder, const char *key, stk_error *err)
 {
     const char *slash = strrchr(job->path, '/'), *longest = job->format ? ".manifest.json.tmp" : ".prep.lock";

@@ -154,7 +154,7 @@ static void multiply(const stki_launcher_ranks *launch, stki_task *array)
              launch->rank, launch->world_size);
 }
 
-/* `out->tasks` 0: started without launcher and scheduler. */
+/* `out->tasks` 0: started without a launcher or scheduler. */
 static stk_status ask_environment(int64_t tasks, stki_task *out, stk_error *err)
 {
     stki_launcher_ranks launch;

@@ -73,7 +73,8 @@ typedef struct stki_finish_options {
 extern const stki_option_table stki_finish_table; /* table of `output.fields.NAME`, which depends on `encode` */
 /* Prints the names of all encoders, for help and docs, and returns true if `table` is the one above. */
 bool stki_finish_about(const stki_option_table *table, FILE *to);
-/* STK_E_CONFIG for unsuitable rows, located at the field's options (NULL: "output.fields.NAME: "). */
+/* Fails with STK_E_CONFIG because the rows are unsuitable. The message has the location of the field's options (NULL:
+ * "output.fields.NAME: "). */
 stk_status stki_finish_refuse(stk_error *err, const stki_node *options, const stki_sink_field *in, const char *format,
                               ...) STK_PRINTF(4, 5);
 /* STK_E_CONFIG: the rows are not images of u8 (or u16, if `deep`), height x width (x 1 or 3 channels). `encode` is used

@@ -14,7 +14,7 @@
 #include <jansson.h>
 #include <string.h>
 
-enum { MOST_CODE = 0x144 }; /* upper bound of characters that represent bytes */
+enum { MOST_CODE = 0x144 }; /* exclusive upper bound of the code points that represent bytes */
 
 typedef struct reading {
     stki_vocabulary *v;

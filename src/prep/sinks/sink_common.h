@@ -27,14 +27,15 @@ stk_status stki_sink_check_finish(const stki_sink_common *common, stk_error *err
 /* Fails if an earlier call failed. */
 stk_status stki_sink_check_usable(const stki_sink_common *common, stk_error *err);
 
-/* STK_E_UNSUPPORTED: "FILE: field NAME: found …, expected …". */
+/* Fails with STK_E_UNSUPPORTED and the message "FILE: field NAME: found …, expected …". */
 stk_status stki_sink_refuse(const stki_sink_opts *opts, const stki_sink_field *field, const char *found,
                             const char *expected, stk_error *err);
 
 /* Returns size + count * each, limited to INT64_MAX / 2. All arguments must be non-negative. */
 int64_t stki_sink_times(int64_t size, int64_t count, int64_t each);
 
-/* DIR/STEM.PART.EXTENSION for DIR/STEM.EXTENSION; part NULL: the path itself. New; NULL: out of memory. */
+/* Returns DIR/STEM.PART.EXTENSION for DIR/STEM.EXTENSION; part NULL: a copy of the path. Free with stki_free; NULL: out
+ * of memory. */
 char *stki_sink_array_path(const char *path, const char *part);
 /* Returns the temporary name of the file `final` in the job's folder, with the suffix `more` (may be ""). */
 char *stki_sink_temporary(const char *folder, const char *final, const char *more);
@@ -43,7 +44,7 @@ char *stki_sink_temporary(const char *folder, const char *final, const char *mor
 stk_status stki_mark_int(const json_t *mark, const char *key, const char *path, int64_t *out, stk_error *err);
 /* Sets the sink's rows from "rows" of the mark, which must not exceed most_rows. */
 stk_status stki_mark_rows(stki_sink_common *common, const json_t *mark, stk_error *err);
-/* Returns the new JSON, or STK_E_MEMORY if it is NULL. */
+/* Stores `made` in *out. STK_E_MEMORY: `made` is NULL. */
 stk_status stki_mark_new(json_t *made, json_t **out, stk_error *err);
 
 #endif

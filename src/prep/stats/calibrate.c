@@ -134,7 +134,7 @@ static void try_range(search *s, stki_qrange range)
 
 enum { COARSE = 160, PER_OCTAVE = 16, FINE = 32 };
 
-/* 2^(-j/16), from a table, because math libraries differ in the last bit. */
+/* Returns 2^(-j/16), from a table, because math libraries differ in the last bit. */
 static double factor_of(int j)
 {
     static const double inside[PER_OCTAVE] = {
