@@ -187,7 +187,7 @@ stk_status stki_array_tensor(const stki_array *array, const char *path, stk_tens
     if (status != STK_OK)
         return status;
     (void)extent_of(array->dtype, array->ndim, array->shape, array->strides,
-                    &extent); /* cannot fail, because it was checked before */
+                    &extent); /* cannot fail, because stki_array_check succeeded */
     status = storage_of(array, extent, &storage, &offset, err);
     if (status != STK_OK)
         return status;

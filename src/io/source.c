@@ -44,7 +44,7 @@ bool stki_source_equal(const stki_source *a, const stki_source *b)
 {
     if (!a || !b)
         return a == b;
-    for (int i = 0; i < a->count; i++) /* the same groups read all maps */
+    for (int i = 0; i < a->count; i++) /* all maps are read with the same groups */
         if (!a->groups[i]->refuses && !stki_options_equal(a->parts[i].table, a->parts[i].values, b->parts[i].values))
             return false;
     return true;

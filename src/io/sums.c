@@ -72,7 +72,7 @@ static void put_options(char how[STKI_SUMS_HOW], const stki_source *source)
         first++;
     stki_print_parts(&print, source->parts + first, source->count - first, source->map, "source");
     if (stki_print_end(&print, NULL) != STK_OK)
-        put(how, "; ?"); /* a description that matches no other */
+        put(how, "; ?"); /* matches no stored description */
     for (int i = 0; i < print.count; i++)
         put(how, "; %s=%s", print.lines[i].path, print.lines[i].value);
     stki_print_fini(&print);

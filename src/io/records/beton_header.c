@@ -78,7 +78,7 @@ stk_status stki_beton_read_header(const void *head, int64_t file_bytes, const ch
         return stki_fail_at(err, STK_E_CORRUPT, (stki_place){path, -1, 8, STKI_TEXT("%" PRIu64, samples), NULL},
                             "invalid number of samples");
     out->sample_count = (int64_t)samples;
-    out->table = table > INT64_MAX ? INT64_MAX : (int64_t)table; /* also beyond the end of the file */
+    out->table = table > INT64_MAX ? INT64_MAX : (int64_t)table; /* INT64_MAX is also beyond the end of the file */
     out->rows = STKI_BETON_HEADER + (int64_t)out->field_count * STKI_BETON_FIELD;
     if (out->rows > file_bytes)
         return fail_cut(path, file_bytes, STKI_BETON_HEADER, "field descriptors", out->rows, err);

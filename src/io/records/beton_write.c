@@ -214,7 +214,7 @@ static stk_status go_on(stk_beton_writer *w, const char *path, const stki_beton_
 
     if (status != STK_OK)
         return status;
-    if (w->regions > 0 && mark->samples > 0) /* less than 2^62, see check_mark */
+    if (w->regions > 0 && mark->samples > 0) /* cannot overflow, see check_mark */
         keep = w->layout.data_start + mark->cursor.page * w->layout.page_bytes + mark->cursor.used;
     status = stki_output_hold(path, making->temporary, keep, &w->output, err);
     if (status == STK_OK && w->regions > 0) /* clear rows after the mark, because they may not be written again */
@@ -396,7 +396,7 @@ static stk_status commit(stk_beton_writer *w, bool fewer, int64_t *bytes, stk_er
     if (status == STK_OK) {
         *bytes = w->regions > 0 && w->done > 0 ? stki_output_position(w->output)
                                                : w->layout.rows + w->done * w->layout.row_bytes;
-        stki_page_writer_destroy(w->pages); /* the threads of the pool have finished */
+        stki_page_writer_destroy(w->pages); /* its threads use the output, which commit frees */
         w->pages = NULL;
         status = stki_output_commit(w->output, err);
         w->output = NULL;

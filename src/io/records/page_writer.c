@@ -10,7 +10,7 @@ enum { THREADS_MOST = 256, ALIGNMENT = 4096 };
 struct page {
     void *bytes;
     int64_t offset;
-    struct page *next; /* idle */
+    struct page *next; /* in the list of idle pages */
 };
 
 struct stki_page_writer {
