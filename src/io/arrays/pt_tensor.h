@@ -18,7 +18,7 @@ typedef struct stki_pt_tensor {
     int64_t shape[STK_MAX_DIMS], strides[STK_MAX_DIMS]; /* bytes */
 } stki_pt_tensor;
 
-/* `value` must be a STKI_PT_TENSOR. On success, every element is inside [0, storage_bytes). */
+/* `value` must be an STKI_PT_TENSOR. On success, every element is inside [0, storage_bytes). */
 stk_status stki_pt_tensor_of(const stki_pt_pickle *pickle, const stki_pt_value *value, const char *label,
                              stki_pt_tensor *out, stk_error *err);
 

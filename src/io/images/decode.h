@@ -41,8 +41,8 @@ stk_status stki_decoder_turning(stki_decoder *decoder, int64_t bytes, void **out
 stk_status stki_image_info_of(const void *bytes, int64_t count, const stki_decode_opts *opts, stki_image_info *out,
                               stk_error *err);
 
-/* `count`: size of the whole encoded image. STK_E_TRUNCATED: the file is too small for an image of these dimensions.
- * Call it before allocating memory for pixels. */
+/* Checks that an encoded image of `count` bytes is large enough for its dimensions. Call this before allocating memory
+ * for pixels. STK_E_TRUNCATED: it is too small. */
 stk_status stki_image_check(const stki_image_info *info, int64_t count, stk_error *err);
 
 /* The part to decode: a box of the (upright) image in pixels, and the minimum size of the box after scaling. */
