@@ -120,7 +120,7 @@ struct stki_core {
     int slot_count;
     stk_batch **slots;
     stki_ring *ring;
-    stki_progress *progress;              /* the consumer's progress */
+    stki_progress *progress;
     stki_print print;                     /* the lines by which saved positions are compared */
     int worker_count;                     /* number of threads; 0: inline */
     bool helps;                           /* the consumer may help (help.h) */

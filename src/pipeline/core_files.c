@@ -60,7 +60,7 @@ static int container_room(int count)
     return room;
 }
 
-/* Returns the entry at which linear probing for a path starts. It ends at the first free entry. */
+/* Returns the entry at which linear probing for a path starts. Probing ends at the first free entry. */
 static uint64_t place_of(const stki_core *core, const char *path)
 {
     return stki_digest_64(path, (int64_t)strlen(path)) & (uint64_t)(2 * container_room(core->container_count) - 1);

@@ -13,8 +13,8 @@ struct stki_failure {
     struct stki_failure *next; /* next failure in the batch; the list is sorted by row */
     int64_t row, sample, position;
     int32_t source;
-    bool with_partner;     /* the sample of the row's mixing partner failed, not its own */
-    int64_t failed_sample; /* the sample that failed */
+    bool with_partner; /* the sample of the row's mixing partner failed, not its own */
+    int64_t failed_sample;
     int32_t failed_source; /* its data set, whose on_error applies */
     bool settled;          /* it does not end the run, because the row was skipped or replaced */
     bool padding;          /* the row is padding, so the failure is not counted */

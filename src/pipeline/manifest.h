@@ -15,7 +15,7 @@ typedef struct stki_manifest_file {
 } stki_manifest_file;
 
 typedef struct stki_manifest {
-    char *path;       /* path of the manifest */
+    char *path;
     json_t *manifest; /* the whole document */
     stki_manifest_file *files;
     int count;

@@ -126,8 +126,8 @@ struct stki_outlet {
     stki_journal *journal;
     stki_sink *sink;
     stki_running_sums *sums; /* checksums of its files, used by the flusher; NULL: the files are read at the end */
-    char *path;              /* path of the sink */
-    int64_t shard;           /* shard of the sink */
+    char *path;
+    int64_t shard;
     stki_sink_opts sink_opts;
     stki_sink_size size;             /* size of the sink's rows */
     int64_t bytes, closed_bytes;     /* size of its files if finished now; size of the files of earlier shards */

@@ -1,7 +1,7 @@
-/* task.c: see task.h. The task number comes from the first of three sources: the user's options, the launcher of this
- * process, and the scheduler that started the launcher (a Slurm array, an indexed Job). Later sources are checked even
- * if an earlier one has given a number, because several processes that all act as task 0 would not be noticed until
- * much later. */
+/* task.c: see task.h. The task number comes from the first of three sources that has one: the user's options, the
+ * launcher of this process, and the scheduler that started the launcher (a Slurm array, an indexed Job). Later sources
+ * are checked even if an earlier one has given a number, because several processes that all act as task 0 would not be
+ * noticed until much later. */
 #include "task.h"
 #include "error.h"
 #include "launcher.h"

@@ -203,7 +203,7 @@ static int tokens_files(const stki_sink *sink, stki_sink_file *out, int room)
     return count;
 }
 
-/* Raw files have the same extension, and are the default format for it. */
+/* The format raw has the same extension and is the default for it. */
 static const char *const endings[] = {".bin", NULL};
 
 const stki_sink_ops stki_sink_tokens = {
