@@ -46,7 +46,7 @@ static stk_status source_layout(const stki_field_config *config, const stki_fiel
     return STK_OK;
 }
 
-/* Determines which axis of the sample is at each axis of a row, and how many channels the sample has (0: none
+/* Determines to which axis of the sample each axis of a row corresponds, and how many channels the sample has (0: none
  * declared). */
 static stk_status resolve_axes(const stki_field_config *config, const stki_field *field, stki_field_plan *plan,
                                int64_t *channels, stk_error *err)

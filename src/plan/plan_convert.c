@@ -114,7 +114,7 @@ static stk_status compile_strips(stki_field_plan *plan, const making *m, stk_err
     return status;
 }
 
-/* Describes the conversion of `lines` lines from f32 planes of `high` lines. */
+/* Describes the conversion of `lines` lines from contiguous f32 planes of `high` lines each. */
 static void describe_planes(const stki_field_plan *plan, const making *m, int64_t lines, int64_t high,
                             stki_convert_desc *desc)
 {

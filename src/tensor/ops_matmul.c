@@ -91,7 +91,7 @@ static stki_matrix matrix_of(const stk_tensor *tensor, bool is_column)
     return (stki_matrix){NULL, tensor->strides[last - 1], tensor->strides[last]};
 }
 
-/* A vector operand has no matrix axis, so the result has none for it either. */
+/* If an operand is a vector, the result lacks the corresponding axis. */
 static stki_matrix result_matrix(const struct call *call, const stk_tensor *out, const stk_tensor *a,
                                  const stk_tensor *b)
 {

@@ -341,7 +341,7 @@ static stk_status run_call(void *context, const stk_tensor *const *tensors, stk_
     return STK_OK;
 }
 
-/* The sum of no elements is 0, their mean is NaN. */
+/* The sum of no elements is 0, and their mean is NaN. */
 static stk_status fill_empty(const struct call *call, stk_tensor *out, stk_error *err)
 {
     return stk_tensor_fill(out, stk_real(call->mean ? (double)NAN : 0), err);

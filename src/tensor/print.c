@@ -46,7 +46,7 @@ static double real_at(stk_dtype dtype, const void *elements, int64_t i, bool ima
     return x;
 }
 
-/* Rounds a number to the dtype, because NumPy compares numbers of the dtype. */
+/* Rounds a number to the dtype, because NumPy compares numbers in that dtype. */
 static double as_dtype(stk_dtype dtype, double x)
 {
     stki_cast narrow, widen;
