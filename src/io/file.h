@@ -63,9 +63,9 @@ stk_status stki_file_intact_in(const stki_file *file, const stki_range *ranges, 
 stk_status stki_reader_intact(const stki_reader *reader, int64_t index, stk_error *err);
 /* Whether the file is already known to have changed, or is marked by the guard. Makes no system call. */
 bool stki_file_known_changed(const stki_file *file);
-/* Whether the range is in the page cache, judged by its first pages, or by its ends if there is a descriptor. This
- * check is cheap. False if it cannot be determined for this file; true if the range is not inside the file or the query
- * fails. */
+/* Whether the range is in the page cache. Checks only its first pages, or its first and last byte if there is a
+ * descriptor, which is cheap. False if it cannot be determined for this file; true if the range is not inside the file
+ * or the query fails. */
 bool stki_file_resident(const stki_file *file, int64_t offset, int64_t bytes);
 /* Whether the last residency check, and all checks in the STKI_COLD_FOR_NS before it, found resident pages. False if
  * there has been no check. */
@@ -73,7 +73,7 @@ static inline bool stki_file_was_resident(const stki_file *file)
 {
     return stki_counted(&file->residency.warm_until_ns) > 0;
 }
-/* Whether the file is on a local disk or in memory, judged by the type of its file system. */
+/* Whether the file is on a local disk or in memory, according to the type of its file system. */
 bool stki_file_is_local(const stki_file *file);
 /* Advises the kernel to read the range ahead, whether it is resident or not. Does not block. */
 void stki_file_advise(const stki_file *file, int64_t offset, int64_t bytes);

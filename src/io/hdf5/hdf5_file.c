@@ -323,7 +323,7 @@ stk_status stki_hdf5_may_open(const stki_hdf5_file *from, const char *target, ch
     if (!beside(from->path, target, path, PATH_MAX))
         return refuse(from->path, target, STK_E_NOT_FOUND, "the name is too long", err);
     there = realpath(path, real) != NULL;
-    /* For a missing file only the name can be checked. */
+    /* For a missing file, only the name can be checked. */
     outside = from->folder && (there ? !inside(from->folder, real)
                                      : strstr(target, "..") || (target[0] == '/' && !inside(from->folder, target)));
     if (outside)

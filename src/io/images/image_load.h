@@ -21,8 +21,8 @@ stk_status stki_image_load_shape(const char *path, int64_t record, const stki_de
 /* Whether decoding discards bits of the image's samples; false if the file cannot be read. */
 bool stki_image_load_is_cut(const char *path, const stki_decode_opts *opts);
 
-/* Advises the kernel to read the file ahead. Returns true without doing so if the file is already in memory, judged by
- * its last byte, or cannot be opened. */
+/* Advises the kernel to read the file ahead. Returns true without doing so if the last byte of the file is already in
+ * memory, or if the file cannot be opened. */
 bool stki_image_load_ahead(const char *path);
 
 #endif

@@ -512,8 +512,8 @@ static void survey_images(struct files *f)
 }
 
 /* Reads the headers of all samples, or only of the first if all files have the same size. Unreadable files are skipped
- * and fail when they are read. If all of them are unreadable, the reported error is preferably that of a file rather
- * than that of a sample without such a file. */
+ * and fail when they are read. If all of them are unreadable, returns the error of an existing file, if there is one,
+ * rather than STK_E_NOT_FOUND for a sample without such a file. */
 static stk_status survey_npy(struct files *f, stk_error *err)
 {
     const stki_tar_extension *extension = &f->set->index.extensions[f->extension];
