@@ -367,7 +367,7 @@ static PyObject *tensor(PyObject *object, PyObject *name)
     return refuse_moved();
 }
 
-/* (field's number): [(path, record) of each row, …] */
+/* (field index): [(path, record) of each row, …] */
 static PyObject *origins(PyObject *object, PyObject *args)
 {
     const core_batch *self = (core_batch *)object;

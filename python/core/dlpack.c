@@ -21,7 +21,7 @@ struct export
     union {
         stk_dlpack_versioned versioned;
         struct plain plain;
-    } managed;            /* first */
+    } managed;            /* first, because the deleters cast its address to the struct */
     stk_batch *batch;     /* held once per stream, at least once; or NULL */
     stk_storage *storage; /* a reference, or NULL */
     int stream_count;
@@ -64,7 +64,7 @@ static void drop_capsule(PyObject *capsule)
             delete_export(PyCapsule_GetPointer(capsule, names[i]));
 }
 
-/* Holds the batch for each stream. */
+/* Retains the batch once per stream. */
 static bool hold(struct export *e, stk_stream *const *streams, int count, stk_error *err)
 {
     e->stream_count = count ? count : 1;

@@ -9,7 +9,7 @@
 #include <time.h>
 
 #define SLICE_NS 100000000LL      /* the longest delay of Ctrl-C */
-#define FIRST_SLICE_NS 20000000LL /* before the first and the second check whether all slots are held */
+#define FIRST_SLICE_NS 20000000LL /* time before the first and the second check whether all slots are held */
 #define WARN_NS 1000000000LL      /* time to wait for a slot while all are held before a warning is issued */
 
 stk_loader *core_loader_get(PyObject *self)

@@ -139,8 +139,8 @@ static PyObject *get_pinned(PyObject *object, void *unused)
     return PyBool_FromLong(((core_tensor *)object)->place == CORE_PINNED);
 }
 
-/* NumPy's and PEP 3118's names of dtypes. NumPy's int64 is C's long; it would make a longlong of "q", which is not a
- * subtype of int64. */
+/* NumPy's and PEP 3118's names of dtypes. 64-bit integers are "l" and "L", because NumPy's int64 is C's long; "q" would
+ * become longlong, which is a different dtype. */
 _Static_assert(sizeof(long) == 8, "PEP 3118 has another name for 64-bit integers");
 static const struct format {
     stk_dtype dtype;

@@ -43,7 +43,8 @@ static bool begins_as_result(const char *path)
     return strstr(head, "\"schema\"") && strstr(head, "\"program\": \"loadbench");
 }
 
-/* Recognizes a saved result; a config may be JSON too. *tree (may be NULL): the parsed file, if complete. */
+/* Whether the file is a saved result. Its contents decide, because a config may be JSON too. *tree (`tree` may be
+ * NULL): the parsed file, if complete. */
 static bool read_kept(const char *path, json_t **tree)
 {
     const size_t length = strlen(path);

@@ -93,7 +93,8 @@ static void show_progress(const struct st_check *check)
 
 /* ---- results ---- */
 
-/* Whether the status of a member says that it has no values or that stoker does not support it. Neither is an error. */
+/* Whether the status of a member means that it has no values or that stoker does not support it. Neither is an
+ * error. */
 static bool only_declined(stk_status status)
 {
     return status == STK_E_UNSUPPORTED || status == STK_E_UNSAFE;

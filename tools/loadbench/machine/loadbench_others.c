@@ -1,7 +1,7 @@
 /* loadbench_others.c: see loadbench_others.h. Even in most containers, /proc/stat covers the whole machine. This is
- * necessary here, because programs outside the container use the same processors. It has one line per processor. Some
- * containers and sandboxes emulate it with zeros or with only their own processes, so it is used only if its clocks
- * have advanced as fast as ours and include the time used by this process. */
+ * necessary here, because programs outside the container use the same processors. The file has one line per processor.
+ * Some containers and sandboxes emulate it with zeros or with only their own processes, so it is used only if its
+ * clocks have advanced as fast as ours and include the time used by this process. */
 #include "loadbench_others.h"
 #include "cgroup.h"
 #include "clock.h"

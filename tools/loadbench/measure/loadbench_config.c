@@ -66,7 +66,7 @@ static const stki_option rows[ROW_COUNT] = {
                          "Number of measurements, each with a new loader; the result is their median"),
     [CACHE] = {.name = "cache",
                .type = STKI_OPT_ENUM,
-               .offset = offsetof(struct lb_bench, cache), /* not STKI_ENUM: clang-format makes as-is a subtraction */
+               .offset = offsetof(struct lb_bench, cache), /* not STKI_ENUM, because clang-format would write as - is */
                .fallback = "as-is",
                .words = lb_cache_words,
                .unit = "",

@@ -6,7 +6,7 @@
 #include "document.h"
 #include "option.h"
 
-enum { LB_REPEATS = 1000, LB_MORE_SETS = 8 /* additional room after the assignments of --set */ };
+enum { LB_REPEATS = 1000, LB_MORE_SETS = 8 /* room after the assignments of --set for those that loadbench adds */ };
 
 /* The section `bench`. Times are in ns. run_time, epochs, batches and samples: 0 means no limit. */
 struct lb_bench {

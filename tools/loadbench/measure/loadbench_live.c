@@ -1,5 +1,5 @@
-/* loadbench_live.c: drawn four times per second by the consuming thread, because another thread could disturb the
- * measurement. The width is queried each time, because the terminal may be resized. */
+/* loadbench_live.c: the line is drawn four times per second by the consuming thread, because another thread could
+ * disturb the measurement. The width is queried each time, because the terminal may be resized. */
 #include "loadbench_live.h"
 #include "clock.h"
 #include "live_line.h"

@@ -47,7 +47,7 @@ stk_status lb_prepare_loader(const struct lb_config *config, struct lb_facts *fa
     stk_status status;
 
     if (facts->effective.convert[0])
-        config->loader_sets[count++] = facts->effective.convert; /* uses reserved room, only for this call */
+        config->loader_sets[count++] = facts->effective.convert; /* for this call only (LB_MORE_SETS) */
     status = stk_loader_open_file(config->path, config->loader_sets, count, out, err);
 
     if (first && status != STK_OK)
@@ -69,7 +69,7 @@ stk_status lb_prepare_facts(const struct lb_config *config, struct lb_facts *out
     stk_loader *loader = NULL;
     stk_status status;
 
-    config->loader_sets[config->loader_set_count] = "loader.num_workers=0"; /* uses reserved room, only for this call */
+    config->loader_sets[config->loader_set_count] = "loader.num_workers=0"; /* for this call only (LB_MORE_SETS) */
     status = stk_loader_open_file(config->path, config->loader_sets, config->loader_set_count + 1, &loader, NULL);
     if (status != STK_OK)
         status = stk_loader_open_file(config->path, config->loader_sets, config->loader_set_count, &loader, err);

@@ -1,6 +1,6 @@
 /* loadbench_run.c: the measuring loop. It reads the clock four times per batch: before and after stk_loader_next, after
- * the consumer, and after the release. The rest of the elapsed time is this program's own. All other statistics of the
- * loader and the system are read before the measurement, after it, and at the ends of intervals.
+ * the consumer, and after the release. The rest of the elapsed time is the overhead of this program. All other
+ * statistics of the loader and the system are read before the measurement, after it, and at the ends of intervals.
  *
  * A measurement starts at the first batch boundary after the ramp (with `epochs`, at the first epoch boundary) and ends
  * at a batch boundary, so that rates are computed from whole batches and their time. */
@@ -136,7 +136,7 @@ static void set_mark(const struct session *session, struct lb_mark *mark)
     mark->at_ns = stki_now_ns();
 }
 
-/* Blocks until the work that the consumer has queued, which belongs to earlier batches, is done. */
+/* Blocks until the work that the consumer has queued for earlier batches is done. */
 static stk_status settle(struct session *session, stk_error *err)
 {
     return session->consumer->settle ? session->consumer->settle(&session->consumed, err) : STK_OK;
@@ -397,7 +397,7 @@ static void leave_out_cut_step(const struct session *session, const struct lb_ma
     out->au_span_ns -= end->at_ns - session->last_take_ns;
 }
 
-/* Marks figures that are unknown for sources other than a loader. */
+/* Sets the figures that are unknown for sources other than a loader to -1. */
 static void set_unknown(struct lb_run *run)
 {
     run->usage.allocations = -1;
@@ -513,7 +513,7 @@ static stk_status open_session(const struct lb_config *config, struct lb_facts *
     if (session->consumer->begin && (status = session->consumer->begin(&session->consumed, err)) != STK_OK)
         return status;
     set_mark(session, &session->open);
-    allocations = session->open.usage.allocations; /* counted after opening, because only opening should allocate */
+    allocations = session->open.usage.allocations; /* excludes those of opening, because only opening should allocate */
     session->open.usage = usage;
     session->open.usage.allocations = allocations;
     session->open.at_ns = open_ns;

@@ -164,7 +164,7 @@ void lb_once_measure(struct lb_result *result)
 /* ---- limits ---- */
 
 /* Sums over all repeats, so that the cost of a sample is its mean over all of them. `made` counts the samples that
- * workers made, of which fewer may have been delivered if slots were filled in advance. */
+ * workers completed, including those in slots that have not been delivered yet. */
 struct sums {
     double samples, made, batches, read, written, device, disk, file;
     double unpacked, packed; /* total bytes of chunks: decompressed, and used by samples */
@@ -276,7 +276,7 @@ static void add_once(const struct lb_result *result, const struct sums *sums, st
         LB_SHORT(sums->file));
     if (read->cold_bytes_per_s > 0) {
         const bool applies = sums->disk > 0.5 * sums->file;
-        const double bytes = applies ? sums->disk : sums->file; /* the disk reads whole pages */
+        const double bytes = applies ? sums->disk : sums->file; /* sums->disk counts whole pages */
         add(out, count, LB_BOUND_DISK, lb_ratio(read->cold_bytes_per_s, bytes),
             "the files from the disk: %s GB/s, %sB per sample", LB_NUMBER(read->cold_bytes_per_s / 1e9),
             LB_SHORT(bytes));

@@ -12,7 +12,7 @@ enum { BATCHES = 600, FILL = 200, MOST_WORKERS = 1024, MOST_SLOTS = 4096, MOST_T
 struct run {
     double worker_free[MOST_WORKERS];
     double slot_free[MOST_SLOTS], device_free[MOST_SLOTS];
-    double copied, used; /* times of the last batch */
+    double copied, used; /* times at which the last batch was copied and used */
 };
 
 static int within(int value, int low, int high)

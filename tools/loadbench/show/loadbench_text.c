@@ -1,4 +1,4 @@
-/* loadbench_text.c: the result as text: the run, the figures, the use of time, the limits, the verdict. */
+/* loadbench_text.c: the result as text: the run, the figures, the stage times, the limits, the verdict. */
 #include "live_line.h"
 #include "loadbench_consumer.h"
 #include "loadbench_result.h"

@@ -201,7 +201,8 @@ static void differ(const char *path, const json_t *before, const json_t *now, st
     }
 }
 
-/* Warns that other programs used CPU time during one of the runs, which looks like a difference between them. */
+/* Warns that other programs used CPU time during one of the runs, which could look like a difference between the
+ * runs. */
 static void note_others(const json_t *before, const json_t *now, FILE *to)
 {
     const json_t *const trees[] = {before, now};

@@ -123,7 +123,7 @@ static stk_status open_loader(const struct lb_config *config, struct accelerator
     snprintf(sets[0], sizeof sets[0], "loader.rank=%d", rank);
     snprintf(sets[1], sizeof sets[1], "loader.world_size=%d", a->feed->count);
     snprintf(sets[2], sizeof sets[2], "loader.num_workers=%d", workers > 1 ? workers : 1);
-    all[count++] = sets[0]; /* room is reserved (LB_MORE_SETS); applies only to this call */
+    all[count++] = sets[0]; /* for this call only (LB_MORE_SETS) */
     all[count++] = sets[1];
     if (!stki_node_get(loader, "num_workers"))
         all[count++] = sets[2];

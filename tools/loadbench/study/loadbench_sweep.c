@@ -1,6 +1,6 @@
 /* loadbench_sweep.c: every point is a normal run with additional assignments. A summary of each point is kept: {"set":
- * {KEY: VALUE, …}, "result": {…}, "wait": {…}, "verdict": …} or {"set", "failure"}. Table, JSON and plots are made from
- * these. Points are run in the order of the table. */
+ * {KEY: VALUE, …}, "result": {…}, "wait": {…}, "verdict": …} or {"set", "failure"}. Table, JSON and plots are generated
+ * from these summaries. Points are run in the order of the table. */
 #include "loadbench_sweep.h"
 #include "allocate.h"
 #include "error.h"
@@ -75,8 +75,8 @@ static void keep(const json_t *tree, json_t *point)
             json_object_set(point, parts[i], json_object_get(tree, parts[i]));
 }
 
-/* Stores the facts common to all points, from the first one that ran. All configs are equal except for the swept
- * keys. */
+/* Stores the properties common to all points, taken from the first one that ran. All configs are equal except for the
+ * swept keys. */
 static void keep_facts(const json_t *tree, json_t *facts)
 {
     static const char *const parts[] = {"started", "machine", "storage", "versions", "data", "config"};
