@@ -1,7 +1,8 @@
 /* source.h: the options in `source` of a field. Each kind of source owns its options: a group is an option table and
  * the struct that it fills, and is defined next to the code that uses the values (raw.c, csv.c, …). A format lists the
- * groups that any of its members accepts (format.h); a member may accept fewer (container.h). An option that is in no
- * group of the member is rejected when the file is opened, or when the config is read if source.format is given.
+ * groups that any of its members accepts (format.h); a member may accept fewer (container.h). An option that does not
+ * belong to any group of the member is rejected when the file is opened, or when the config is read if source.format is
+ * given.
  *
  * The format is unknown until the file is opened, so all groups read the map first. The values are allocated in the
  * config's document and have its lifetime. They are immutable, so any thread may use them. */

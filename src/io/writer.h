@@ -1,4 +1,4 @@
-/* writer.h: writes files of named arrays, one array after the other. Every such format implements stki_writer_ops; the
+/* writer.h: writes files of named arrays, one array at a time. Every such format implements stki_writer_ops; the
  * functions below make the common checks and call it. The public functions are in dataset.h. Not thread-safe. */
 #ifndef STKI_WRITER_H
 #define STKI_WRITER_H

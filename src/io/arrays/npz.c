@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HEAD = 1024 /* number of bytes read from the start of a member; most headers fit in them */ };
+enum { HEAD = 1024 /* number of bytes read from the start of a member; most headers are shorter */ };
 
 struct npz {
     stki_container base; /* first member */

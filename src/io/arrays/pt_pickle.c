@@ -454,8 +454,8 @@ static stk_status do_stack_global(struct machine *m)
 /* ---- calls ---- */
 
 /* A "call" yields the name of a storage, the parts of a tensor or an empty dict; nothing is executed. The types of
- * arguments are checked here; pt_tensor.c checks whether their numbers fit the data. BINPERSID: a storage's name.
- * REDUCE: a known global and its arguments. BUILD: attributes of a dict, which are ignored. */
+ * arguments are checked here; pt_tensor.c checks whether their values are consistent with the data. BINPERSID: a
+ * storage's name. REDUCE: a known global and its arguments. BUILD: attributes of a dict, which are ignored. */
 
 static const stki_pt_value *value_at(const struct machine *m, int32_t number)
 {

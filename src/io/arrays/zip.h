@@ -33,7 +33,7 @@ typedef struct stki_zip {
 
 /* Reads the directory of an archive. `directory_limit`: maximum size of the directory; 0: 64 MiB. STK_E_TRUNCATED: the
  * file starts like an archive but has no end record. STK_E_CORRUPT: it is not an archive, or is inconsistent.
- * STK_E_UNSUPPORTED: the archive is split over several files. Errors of single members are reported by
+ * STK_E_UNSUPPORTED: the archive is split across several files. Errors of individual members are reported by
  * stki_zip_locate. */
 stk_status stki_zip_open(const stki_file *file, int64_t directory_limit, stki_zip *out, stk_error *err);
 void stki_zip_close(stki_zip *zip); /* accepts a zeroed struct */

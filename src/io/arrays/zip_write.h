@@ -1,6 +1,6 @@
 /* zip_write.h: writes zip archives member by member to an output. Shared by .npz and .pt. Stored data starts at a
- * multiple of 64. All dates are the earliest possible one, so that equal inputs give equal files. zip64 is used if
- * sizes or counts require it. Not thread-safe. */
+ * multiple of 64. All dates are the earliest possible one, so that identical inputs produce identical files. zip64 is
+ * used if sizes or counts require it. Not thread-safe. */
 #ifndef STKI_ZIP_WRITE_H
 #define STKI_ZIP_WRITE_H
 

@@ -1,6 +1,6 @@
-/* hdf5_path.h: resolves names of objects in HDF5 files link by link, with the rules of hdf5_file.h and never with the
- * library, which would search folders given by the environment. Groups that hdf5_links.c does not support are queried
- * through the library. */
+/* hdf5_path.h: resolves names of objects in HDF5 files link by link, according to the rules of hdf5_file.h. The library
+ * does not resolve them, because it would search folders given by the environment. Groups that hdf5_links.c does not
+ * support are queried through the library. */
 #ifndef STKI_HDF5_PATH_H
 #define STKI_HDF5_PATH_H
 

@@ -166,7 +166,7 @@ static hid_t make_dataset(const struct hdf5_writer *w, stk_dtype dtype)
         largest[0] = H5S_UNLIMITED;
     space = w->ndim == 0 ? H5Screate(H5S_SCALAR) : H5Screate_simple(w->ndim, w->shape, largest);
     if (type >= 0 && plist >= 0 && links >= 0 && space >= 0 && set_storage(w, plist) &&
-        H5Pset_obj_track_times(plist, 0) >= 0 && /* no times are stored, so that the same arrays give the same file */
+        H5Pset_obj_track_times(plist, 0) >= 0 && /* no times, so that the same arrays produce the same file */
         H5Pset_create_intermediate_group(links, 1) >= 0)
         dataset = H5Dcreate2(w->file, w->name, type, space, links, plist, H5P_DEFAULT);
     if (type >= 0)

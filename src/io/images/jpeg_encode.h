@@ -1,5 +1,5 @@
-/* jpeg_encode.h: encodes JPEG images with libjpeg-turbo. The same pixels and options give the same bytes in any thread.
- * Thread-safe with one room per thread. */
+/* jpeg_encode.h: encodes JPEG images with libjpeg-turbo. The same pixels and options produce the same bytes in any
+ * thread. Thread-safe with one room per thread. */
 #ifndef STKI_JPEG_ENCODE_H
 #define STKI_JPEG_ENCODE_H
 

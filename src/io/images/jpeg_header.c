@@ -3,7 +3,7 @@
  *     FF D8                       start
  *     FF MM LL LL …               a segment: marker, length (with its own two bytes, big-endian), data
  *
- * Any number of FF bytes may precede a marker. The inside of a segment is never searched for markers, because a
+ * Any number of FF bytes may precede a marker. The data of a segment is never searched for markers, because a
  * thumbnail in APP1 is a whole JPEG image. As in libjpeg, stray bytes between segments are skipped; the decoder warns
  * about them. */
 #include "jpeg_header.h"

@@ -24,8 +24,7 @@ static void *allocate_array(size_t count, size_t bytes)
     return stki_zalloc_array((int64_t)count, (int64_t)bytes);
 }
 
-/* The only expected error is a lack of memory, because sizes have been checked and there is no input that could be
- * invalid. */
+/* The only expected error is out of memory, because sizes have been checked and all pixel values are valid. */
 static stk_status fail(int code, stk_error *err)
 {
     const stk_status status = code == SPNG_EMEM || code == SPNG_EZLIB_INIT ? STK_E_MEMORY : STK_E_UNSUPPORTED;

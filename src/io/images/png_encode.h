@@ -1,4 +1,4 @@
-/* png_encode.h: losslessly encodes PNG images with libspng. The same pixels and options give the same bytes with the
+/* png_encode.h: losslessly encodes PNG images with libspng. The same pixels and options produce the same bytes with the
  * same version of zlib. Thread-safe. */
 #ifndef STKI_PNG_ENCODE_H
 #define STKI_PNG_ENCODE_H

@@ -1,6 +1,6 @@
 /* tar_write.h: writes tar archives member by member to an output, as Python's tarfile does by default: ustar headers,
  * and pax records before members whose names are longer than 100 bytes or not ASCII, or whose sizes have more than 11
- * octal digits. Times and owners are 0, so that equal members give equal archives. Not thread-safe. */
+ * octal digits. Times and owners are 0, so that identical members produce identical archives. Not thread-safe. */
 #ifndef STKI_TAR_WRITE_H
 #define STKI_TAR_WRITE_H
 
