@@ -17,10 +17,10 @@ static uint64_t word_pair(const stki_philox *block, int pair)
     return (uint64_t)block->word[2 * pair + 1] << 32 | block->word[2 * pair];
 }
 
-/* Lemire's method: 64 random bits are multiplied by the bound, and the upper half of the product is the result, unless
- * the lower half is below 2^64 mod bound, which would bias the result. A block of random bits is enough for two
- * attempts. If both are rejected (probability about (bound / 2^64)^2), the block is used as the next counter, so that
- * the result remains a pure function of the arguments. */
+/* Lemire's method: 64 random bits are multiplied by the bound, and the upper half of the product is the result.
+ * Products whose lower half is below 2^64 mod bound are rejected, because they would bias the result. A block of random
+ * bits is enough for two attempts. If both products are rejected (probability about (bound / 2^64)^2), the block is
+ * used as the next counter, so that the result remains a pure function of the arguments. */
 uint64_t stki_philox_below(uint64_t key, uint64_t stream, uint64_t index, uint64_t bound)
 {
     for (stki_philox block = stki_philox_draw(key, stream, index);;

@@ -274,8 +274,8 @@ STKI_KERNEL_FN float stki_kernel_clamp(float x, float low, float high)
 }
 
 /* Like stki_kernel_level, for 8-bit integers and without the slow instructions for rounding and conversion. The limits
- * are integers, so clamping can precede rounding, which is then an addition of 1.5 * 2^23: the sum is rounded to an
- * integer, ties to even, which is in its low bits. `tame`: y is not NaN. */
+ * are integers, so clamping can precede rounding, which is then an addition of 1.5 * 2^23: the low bits of the sum are
+ * the rounded integer (ties to even). `tame`: y is not NaN. */
 STKI_KERNEL_FN uint32_t stki_kernel_level_8(stki_levels levels, int tame, float y)
 {
     const float low = levels.low - levels.zero_point, high = levels.high - levels.zero_point;

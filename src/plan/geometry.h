@@ -112,7 +112,7 @@ typedef struct stki_pad_axis {
     int64_t length; /* length of the window */
     int count;
     struct stki_pad_run {
-        int64_t to, from, length; /* `to` is in the window, `from` relative to the first pixel that is needed */
+        int64_t to, from, length; /* `to`: index in the window; `from`: counted from the first needed pixel */
         int step;                 /* from one pixel of the image to the next: 1, -1, or 0 to repeat one pixel */
     } runs[3];
 } stki_pad_axis;

@@ -141,7 +141,7 @@ stk_device *stki_device_registered(const char *name);
 /* Device providers. stk_device_find calls them for names that begin with their prefix, and they register the devices
  * they create. The list is in src/gpu/providers.c. */
 typedef struct stki_device_provider {
-    const char *prefix; /* "cuda" finds "cuda" and "cuda:0" */
+    const char *prefix; /* "cuda" matches "cuda" and "cuda:0" */
     stk_status (*find)(const char *name, stk_device **out, stk_error *err);
     int (*count)(stk_error *err);
 } stki_device_provider;

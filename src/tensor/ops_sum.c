@@ -56,7 +56,7 @@ struct sum {
     int cast_count;
     bool plain; /* contiguous elements need no cast */
     int64_t size;
-    stki_cast store;      /* from wide to the output */
+    stki_cast store;      /* casts from the wide form to the output's dtype */
     double divisor;       /* 0: a sum */
     int64_t block[BLOCK]; /* elements in the wide form */
     int64_t middle[BLOCK];

@@ -132,7 +132,8 @@ static double draw(const struct generator *generator, const stki_philox *block, 
     return normal_quantile(((double)word + 0.5) * 0x1p-32);
 }
 
-/* Elements [first, first + count). `first` is a multiple of 4, so that it is the first element of a Philox block. */
+/* Computes elements [first, first + count). `first` is a multiple of 4, so that it is the first element of a Philox
+ * block. */
 static void draw_block(const void *context, int64_t first, int64_t count, void *out)
 {
     const struct generator *generator = context;
