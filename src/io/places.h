@@ -1,5 +1,5 @@
-/* places.h: the offsets of a file's samples: a long non-decreasing list of numbers that takes two and a half bytes per
- * number if they are close together. Lookup takes constant time, as in an array.
+/* places.h: the offsets of a file's samples: a long non-decreasing list of numbers that takes 2.5 bytes per number
+ * if they are close together. Lookup takes constant time, as in an array.
  *
  *     blocks    │ first of 16 numbers, i64 │ 15 distances from it, u16 │ 0 │ …   40 bytes each
  *               │ index into `wide`, i64   │                           │ 1 │     if the last one is 64 KiB or more away

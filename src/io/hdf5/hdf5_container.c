@@ -1,4 +1,4 @@
-/* hdf5_container.c: an HDF5 file as a container of its data sets. A requested name is resolved along links
+/* hdf5_container.c: an HDF5 file as a container of its data sets. A requested name is resolved by following links
  * (hdf5_path.h), so any path to a data set works. Without a name, all data sets are listed.
  *
  * Contiguous data becomes an array in the mapped file. A data set that was never written becomes one fill value with

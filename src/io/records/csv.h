@@ -3,8 +3,8 @@
  * of paths of files that are the samples.
  *
  * One pass at open checks every record and determines the types of the columns. The offsets of records are kept in
- * memory, two and a half bytes each (places.h). Readers of numeric columns keep their numbers, 8 bytes each; strings
- * are read from the file. */
+ * memory, 2.5 bytes each (places.h). Readers of numeric columns keep their numbers, 8 bytes each; strings are read from
+ * the file. */
 #ifndef STKI_CSV_H
 #define STKI_CSV_H
 

@@ -1,9 +1,8 @@
 /* text.h: text files as samples: lines, paragraphs, documents between separators, or the whole file; and JSON Lines,
  * where the value of one key of each line is the sample. Samples are bytes, u8 of varying length.
  *
- * One pass at open finds the start of each sample. The starts take two and a half bytes of memory per sample
- * (places.h); line numbers for messages take 8 bytes per 1,024 samples. The end of a sample follows from the start of
- * the next one. */
+ * One pass at open finds the start of each sample. The starts take 2.5 bytes of memory per sample (places.h); line
+ * numbers for messages take 8 bytes per 1,024 samples. The end of a sample follows from the start of the next one. */
 #ifndef STKI_TEXT_H
 #define STKI_TEXT_H
 
