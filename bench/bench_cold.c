@@ -265,7 +265,7 @@ static bool write_number(const char *folder, const char *name, int64_t number)
     return file && fclose(file) == 0 && written;
 }
 
-/* Finds the folder of the process's cgroup (version 1 if it has the memory controller there). Returns the name of the
+/* Finds the folder of the process's cgroup (of version 1 if that has the memory controller). Returns the name of the
  * file that sets its limit, or NULL. */
 static const char *own_group(char *folder)
 {

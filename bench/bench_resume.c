@@ -3,9 +3,9 @@
  *     bench_resume [--repeats 101]
  *
  * With a synthetic data set of 10^9 samples in random order, prints the median and longest time to save and to restore
- * positions throughout the epoch, and the time from opening, and from a restore, to the first batch. Then prints the
- * CPU time per sample with loader.digest none, order and bytes (alternating), for samples of 16 bytes (for which
- * a row costs least), 2 KiB and 150 KiB.
+ * positions throughout the epoch, and the time to the first batch after opening and after a restore. Then prints the
+ * CPU time per sample with loader.digest none, order and bytes (alternating), for samples of 16 bytes (for which a row
+ * costs least), 2 KiB and 150 KiB.
  */
 #include "clock.h"
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* Fuzz target: arbitrary bytes as a file of checksums, as they are and with its size and checksum corrected, without
- * which no input would get past these two. A failure must return a status for damaged files and a one-line message that
- * names the file. All accepted entries must lie inside the file. */
+/* Fuzz target: arbitrary bytes as a file of checksums, unchanged and with the size and checksum in it corrected,
+ * because otherwise no input would get past these two. A failure must return a status for damaged files and a one-line
+ * message that names the file. All accepted entries must lie inside the file. */
 #include "allocate.h"
 #include "fuzz.h"
 #include "sums.h"

@@ -157,7 +157,7 @@ static void test_streams_keep_their_blocks(void **unused)
     other = get(1000, b);
     assert_ptr_not_equal(other, block);
     assert_ptr_not_equal(get(1000, NULL), block);
-    assert_int_equal(stats_of(pool).segments, 3); /* one per stream; NULL counts as one */
+    assert_int_equal(stats_of(pool).segments, 3); /* one per stream; NULL counts as a stream */
     assert_ptr_equal(get(1000, a), block);        /* at once, because stream order is sufficient */
 }
 
@@ -173,7 +173,7 @@ static void test_recorded_streams(void **unused)
     pool->ops->record_stream(pool, block, b);
     pool->ops->record_stream(pool, block, a);
     pool->ops->record_stream(pool, block, owner);
-    fake_queue(a, 1); /* work queued after the call but before the free counts, too */
+    fake_queue(a, 1); /* work queued after the call but before the free also counts */
     put(block, 1000);
     assert_int_equal(stats_of(pool).allocated_bytes, 0);
     assert_int_equal(stats_of(pool).active_bytes, 1024);

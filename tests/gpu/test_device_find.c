@@ -1,5 +1,5 @@
-/* A statically linked program that refers only to stk_device_find must find all kinds of devices: none of them
- * registers itself, so nothing else would link them. */
+/* A statically linked program that refers only to stk_device_find must find all kinds of devices. They do not register
+ * themselves, so the linker must find them through this function. */
 #include "cmocka_all.h"
 #include <stoker/device.h>
 #include <string.h>

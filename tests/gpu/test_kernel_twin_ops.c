@@ -248,7 +248,7 @@ static void check_binary(int round)
     fetch();
     snprintf(what, sizeof what, "binary %d: op %d, %s, %s to %s", round, (int)op, stk_dtype_name(a.dtype),
              stk_dtype_name(b.dtype), stk_dtype_name(expected.dtype));
-    /* with both operands on the CPU, the result would be there, too */
+    /* with both operands on the CPU, the result would also be there */
     if (found_status != STK_E_BAD_DEVICE)
         assert_int_equal(found_status, status);
     if (found_status == STK_OK)

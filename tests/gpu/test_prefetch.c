@@ -308,7 +308,7 @@ static void g07_a_short_batch_copies_its_rows_alone(void **state)
 
 /* ---- errors ---- */
 
-/* Row P04: an error of the source comes after the batches before it, is not an end, and persists. */
+/* Row P04: an error of the source is returned after the batches before it, is not reported as an end, and persists. */
 static void an_error_upstream_comes_in_its_place(void **state)
 {
     (void)state;
@@ -332,8 +332,8 @@ static void an_error_upstream_comes_in_its_place(void **state)
         }
 }
 
-/* Row P04 (copy): any operation of the device fails, with and without a stream: complete batches come first, then the
- * error, which is not an end and persists; no host buffer is lost. */
+/* Row P04 (copy): any operation of the device fails, with and without a stream: complete batches are delivered first,
+ * then the error, which is not reported as an end and persists; no host buffer is lost. */
 static void p04_a_failed_copy_is_an_error(void **state)
 {
     enum { BATCHES = 6 };
@@ -401,7 +401,7 @@ static void no_batch_follows_one_that_was_lost(void **state)
     assert_int_equal(l.f.next, 2);
 }
 
-/* The last copy fails before anything else is requested: the end does not come first. */
+/* The last copy fails before anything else is requested: the error is returned before the end. */
 static void the_end_waits_for_the_last_copy(void **state)
 {
     stk_stream *stream = new_stream();

@@ -109,7 +109,7 @@ static void other_gpu_works(void)
     stk_loader_destroy(loader);
 }
 
-/* The error comes in place of a batch and persists, and closing takes no longer than otherwise. */
+/* The error is returned in place of a batch and persists, and closing takes no longer than usual. */
 static void an_illegal_access_ends_the_loader(void **state)
 {
     stk_loader *loader = NULL;

@@ -158,7 +158,7 @@ static void a_destroyed_stream_finishes_what_is_queued(void **state)
     stk_stream_destroy(stream);
     assert_int_equal(at[0], 0);
     stkt_host_set_faults(host(0), NULL, NULL);
-    assert_ok(stk_device_synchronize(host(0), &err)); /* waits for it, too */
+    assert_ok(stk_device_synchronize(host(0), &err)); /* also waits for it */
     for (int i = 0; i < COUNT; i++)
         assert_int_equal(at[i], 'x');
     stk_stream_destroy(NULL);

@@ -389,7 +389,7 @@ static void write_two_ints(const char *path)
     stkt_beton_free(&b);
 }
 
-/* Numbers are a strided view of the rows, which is the fast path without a copy. */
+/* Fields of numbers are strided views of the rows, so reading them needs no copy. */
 static void test_numbers_in_place(void **state)
 {
     const char *path = stkt_path("ints.beton");
@@ -578,7 +578,7 @@ static void test_f13_memory(void **state)
     small = memory_of_open(path);
     write_bytes(path, 100000, in_order);
     large = memory_of_open(path);
-    assert_true(large - small < 20000); /* 8 bytes per page, because pages are the units of an order */
+    assert_true(large - small < 20000); /* 8 bytes per page, for the units of `order: block` */
     write_bytes(path, 100000, backwards);
     assert_true(memory_of_open(path) - large < 100000 * 4 + 300000);
 }

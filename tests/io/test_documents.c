@@ -1,6 +1,6 @@
 /* Tests of streams of tokens that are split into documents, mapped and read, in all widths and byte orders, with the
- * separator at the beginning or the end of a document. Short reads, rejected options and failing allocations are
- * tested, too. */
+ * separator at the beginning or the end of a document. Short reads, rejected options and failing allocations are also
+ * tested. */
 #include "allocate.h"
 #include "documents.h"
 #include "faults.h"

@@ -448,8 +448,8 @@ static void test_advice_fetches_dropped_pages(void **state)
         }
 }
 
-/* After a missing sample, advice is given for 0.1 s even if other samples are found; another missing one restarts this
- * time. */
+/* After a sample that is not in memory, advice is given for 0.1 s even if other samples are in memory; another one that
+ * is not restarts this time. */
 static void test_residency_over_time(void **state)
 {
     const int64_t ms = 1000000;

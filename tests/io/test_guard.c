@@ -304,7 +304,7 @@ static void handler_after_ours(void)
     install(chains, NULL, SA_NODEFER);
     check(byte(file->map, 0) == 0 && called == 0);
     check(byte(map, 0) == 0 && called == 1);
-    second = cut_file("after2"); /* must not reinstall ours in front, or the two would call each other forever */
+    second = cut_file("after2"); /* must not install ours again, or the two would call each other forever */
     check(byte(map, PAGE) == 0 && called == 2);
     check(byte(second->map, 0) == 0 && called == 2 && stki_file_known_changed(second));
     stki_file_close(file);

@@ -833,7 +833,7 @@ static void write_one_chunk(const char *path, hsize_t first)
 }
 
 /* Unwritten rows are detected even in a file that a SWMR writer in another process has open. If the file ends before
- * the last, mostly unwritten block of its index, which rows are unwritten is unknown. */
+ * the last, mostly unwritten block of its index, it is unknown which rows are unwritten. */
 static void test_sparse_while_writing(void **state)
 {
     static const struct {
@@ -1223,7 +1223,7 @@ static void note_guard(void)
 {
     stki_file *file;
 
-    (void)signal(SIGBUS, SIG_DFL); /* sanitizers install one, too */
+    (void)signal(SIGBUS, SIG_DFL); /* sanitizers also install one */
     stkt_write_file(stkt_path("guard"), "x", 1);
     if (!stki_file_open(stkt_path("guard"), STKI_ACCESS_MMAP, STKI_PATTERN_RANDOM, &file, &err))
         stki_file_close(file);

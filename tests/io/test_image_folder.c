@@ -1,5 +1,5 @@
-/* Tests of folders, lists and single files of images: which files in which order, labels, what is left out, and errors
- * in single images. */
+/* Tests of folders, lists and single files of images: which files are read and in which order, labels, files that are
+ * left out, and errors in single images. */
 #include "allocate.h"
 #include "container.h"
 #include "error.h"

@@ -1,5 +1,5 @@
 /* Tests of decoding parts of JPEG images from the restart intervals that contain them: the pixels must be those that
- * libjpeg gives for the whole image. Images with wrong markers and damaged images are tested, too. */
+ * libjpeg gives for the whole image. Images with wrong markers and damaged images are also tested. */
 #include "decode.h"
 #include "jpeg_cut.h"
 #include "jpeg_make.h"

@@ -499,7 +499,7 @@ static void test_n28_read_only(void **state)
     assert_int_equal(stk_tensor_borrow(other, STK_I32, 2, shape, NULL, &plain, &err), STK_OK);
     assert_int_not_equal(stk_tensor_copy(&array, &plain, &err), STK_OK);
     assert_int_equal(stk_tensor_select(&array, 0, 1, &view, &err), STK_OK);
-    assert_true(view.flags & STK_TENSOR_READONLY); /* views are read-only, too */
+    assert_true(view.flags & STK_TENSOR_READONLY); /* views are also read-only */
     assert_int_not_equal(stk_tensor_copy(&view, &plain, &err), STK_OK);
     stk_tensor_release(&array); /* the view keeps the file and the mapping */
     assert_memory_equal(view.data, data + 2, 8);

@@ -189,7 +189,7 @@ static void test_every_allocation_failing(void **state)
         stki_reader_destroy(reader);
     } while (status && n < 50);
     stki_memory_fail_at(0);
-    /* attempt 16 is the first without a failed allocation: all others have freed what they had */
+    /* attempt 16 is the first in which no allocation fails; the others must have freed their memory */
     assert_int_equal(n, 16);
     stki_memory_read(STKI_MEM_HOST, &after);
     assert_int_equal(before.bytes, after.bytes);

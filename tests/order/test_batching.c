@@ -103,7 +103,7 @@ static void eleven_samples_drop(void **state)
 }
 
 /* Row D02 (pytorch/pytorch#49172): with 3 samples and 7 ranks, all ranks have the same number of steps and each sample
- * comes once. */
+ * occurs once. */
 static void more_ranks_than_samples(void **state)
 {
     static const enum stki_last_batch policies[] = {STKI_LAST_PARTIAL, STKI_LAST_DROP, STKI_LAST_PAD};

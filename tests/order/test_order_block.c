@@ -61,8 +61,8 @@ static int unit_of(int64_t sample)
     return u;
 }
 
-/* With in_order, each unit is read from its first sample to its last, and units come in the order that window 1 gives.
- * The window does not affect the order or the fingerprint. */
+/* With in_order, each unit is read from its first sample to its last, and the units have the same order as with window
+ * 1. The window does not affect the order or the fingerprint. */
 static void in_order(void **state)
 {
     int64_t n = first[UNITS], samples[512], shuffled[512];
@@ -164,7 +164,7 @@ static void seeds_and_epochs_differ(void **state)
     stki_order_destroy(two);
 }
 
-/* Each unit comes first about equally often. So does each sample in a group that contains all units. */
+/* Each unit is the first about equally often. So does each sample in a group that contains all units. */
 static void places_are_uniform(void **state)
 {
     enum { DRAWS = 4000 };

@@ -1,5 +1,5 @@
 /* Tests of mixtures of data sets against their definition, which this file computes step by step from the permutations:
- * exact counts in every epoch, no sample repeated before all have come once, stop rules, subsets, and rejected
+ * exact counts in every epoch, no sample repeated before all have occurred once, stop rules, subsets, and rejected
  * options. */
 #include "allocate.h"
 #include "cmocka_all.h"
@@ -314,7 +314,7 @@ static void one_data_set_in_epochs_of_a_length(void **state)
                 for (int i = 0; i < length; i++)
                     seen[out[i].sample]++;
             }
-            for (int i = 0; i < 7; i++) /* after seven epochs of any length each sample came `length` times */
+            for (int i = 0; i < 7; i++) /* after seven epochs of any length each sample has occurred `length` times */
                 assert_int_equal(seen[indices[i]], length);
             stki_order_destroy(order);
         }

@@ -152,7 +152,7 @@ static void take_steps(void *context)
         stki_order_ahead(shared->order, epoch, first, BATCH, EPOCHS);
         if (memcmp(out, shared->expected + epoch * COUNT + first, sizeof out) != 0)
             stki_count(&shared->bad, 1);
-        if (step % 97 == 0) { /* as when a substitute sample comes from another epoch */
+        if (step % 97 == 0) { /* like a substitute sample, which may be from another epoch */
             stki_order_eval(shared->order, 0, first, BATCH, out, NULL);
             if (memcmp(out, shared->expected + first, sizeof out) != 0)
                 stki_count(&shared->bad, 1);

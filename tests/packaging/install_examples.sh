@@ -2,7 +2,7 @@
 # Installs into a prefix in the build folder and uses only the installed files. Checks the links of the documentation
 # and every config. Builds the examples with find_package, with find_package and the static library, and with
 # pkg-config, and runs them: training gives the same numbers for 1, 2 and 8 workers and without workers, and about 96 %
-# accuracy; a small network reaches that on a device, too.
+# accuracy; a small network also reaches that on a device.
 #
 #     install_examples.sh BUILD_DIR CC SANITIZE
 set -eu

@@ -444,7 +444,7 @@ static void test_skip_and_split(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         stk_loader *loader = open_loader(config, cases[i].indices, "val", cases[i].fraction, cases[i].method);
 
-        if (i == 3) { /* 16 comes twice, both in one part: the 6 distinct samples give 3 in each part */
+        if (i == 3) { /* 16 occurs twice, both times in one part: the 6 distinct samples give 3 in each part */
             const int64_t rows = stk_loader_samples(loader);
 
             assert_true(rows == 3 || rows == 4);

@@ -265,7 +265,7 @@ static void assert_refused(const char *folder, const char *rest, stk_status want
     stk_status status = stkt_open(&loader, "{dataset: {fields: {image: {path: '%s'%s}}}, loader: {batch_size: 12}}",
                                   stkt_path(folder), rest);
 
-    if (status == STK_OK) { /* the error comes when it is read */
+    if (status == STK_OK) { /* the error is returned when the image is read */
         status = stk_loader_next(loader, &batch, &err);
         stk_loader_destroy(loader);
         if (!strstr(err.message, says))

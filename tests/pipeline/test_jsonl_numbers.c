@@ -307,7 +307,7 @@ static void check_field(stk_batch *batch, int f, int64_t rows)
 }
 
 /* Fields of one file are looked up together in one pass. Here there are more fields than fit in one pass, and each must
- * get its own values. Also nested keys, one key with two dtypes, and fields that read only some of the files. */
+ * get its own values. Also tests nested keys, one key with two dtypes, and fields that read only some of the files. */
 static void test_together(void **state)
 {
     enum { ROWS = 50, FIRST = 20 };

@@ -257,7 +257,7 @@ static void torch_variables_of_this_machine(void **state)
         {"MASTER_ADDR=127.0.0.1 WORLD_SIZE=8 LOCAL_RANK=3 NODE_RANK=0", eight, 8, 4},
         {"MASTER_ADDR=localhost", eight, 8, 0},
         {"MASTER_ADDR=::1", eight, 8, 0},
-        /* Other machines may have ranks, too. */
+        /* Other machines may also have ranks. */
         {"MASTER_ADDR=10.0.0.1 WORLD_SIZE=8 LOCAL_RANK=1 NODE_RANK=1", eight, 0, 2},
         {"LOCAL_RANK=1", eight, 0, 2},
         {"RANK=3 WORLD_SIZE=8 MASTER_ADDR=127.0.0.1 LOCAL_RANK=3", "batch_size: 1", 8, 4}, /* DeepSpeed */

@@ -87,7 +87,7 @@ static void p01_nothing_is_lost_at_the_end(void **state)
         }
 }
 
-/* Row P09: without shuffling, rows come in the order of the file, with any number of workers. */
+/* Row P09: without shuffling, rows are delivered in the order of the file, with any number of workers. */
 static void p09_order_is_kept_with_workers(void **state)
 {
     (void)state;

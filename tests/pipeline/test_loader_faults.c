@@ -1,6 +1,6 @@
 /* stki-threads */
-/* Tests of a loader when something fails, hangs or is too small. An error comes in place of its batch, persists, names
- * its record, and is never reported as the end of the data. Timeouts do not persist. */
+/* Tests of a loader when something fails, hangs or is too small. An error is returned in place of its batch, persists,
+ * names its record, and is never reported as the end of the data. Timeouts do not persist. */
 #include "clock.h"
 #include "error.h"
 #include "faults.h"

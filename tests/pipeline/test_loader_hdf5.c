@@ -41,7 +41,8 @@ static void make(const char *path)
     STKT_MUST(H5Fclose(file));
 }
 
-/* Takes all batches of an epoch; each row must be its sample, and each sample must come once. */
+/* Takes all batches of an epoch; each row must have the values of its sample, and each sample must be delivered
+ * once. */
 static void check_epoch(stk_loader *loader)
 {
     static uint8_t seen[ROWS];

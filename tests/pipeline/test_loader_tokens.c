@@ -194,8 +194,8 @@ static void shifted_mixture(void **state)
     assert_int_equal(of[1], 16);
 }
 
-/* Windows at random offsets: an epoch has as many windows as fit without overlap, and none comes twice before all have
- * come once. */
+/* Windows at random offsets: an epoch has as many windows as fit without overlap, and none is repeated before all have
+ * been delivered once. */
 static void random_windows(void **state)
 {
     static int64_t firsts[4000];

@@ -314,8 +314,8 @@ static void arrays_have_values_beside_them(void **state)
     }
 }
 
-/* Every window is in one folder, whatever its offset. With random offsets, every position comes once before any comes
- * twice. */
+/* Every window is in one folder, whatever its offset. With random offsets, every position is used once before any is
+ * used again. */
 static void moving_windows_stay_in_their_group(void **state)
 {
     enum { EPOCHS = 40 };
@@ -580,7 +580,7 @@ static void files_give_segments(void **state)
             for (int k = 0; k < 4; k++)
                 assert_int_equal(values[at * 4 + k], f * 100 + r + 2 * k);
     assert_int_equal(rows, at);
-    /* each file that is long enough comes once per epoch, at a random position */
+    /* each file that is long enough occurs once per epoch, with a window at a random position */
     rows =
         drain(open_ok(SEGMENTS, "length: 4, stride: 4, offsets: random", ", order: random, num_epochs: 200"), x, NULL);
     assert_int_equal(rows, 4 * 200);

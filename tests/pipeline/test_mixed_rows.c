@@ -1,7 +1,7 @@
 /* stki-threads */
 /* Tests of the rows that mixup and cutmix skip with on_error: skip. A row is skipped only if its own sample fails, or
- * if it is mixed and the image or label of its partner fails. The same rows with the same bytes must come with any
- * number of ranks and workers, and from positions that are restored with a different number of ranks. Each failed
+ * if it is mixed and the image or label of its partner fails. The same rows with the same bytes must be delivered with
+ * any number of ranks and workers, and from positions that are restored with a different number of ranks. Each failed
  * sample is counted exactly once. */
 #include "faulty.h"
 #include "io_files.h"

@@ -302,8 +302,8 @@ static saved run_ranks(int world, int workers, const char *last, const saved *fr
 }
 
 /* Rows R07 (AI-Hypercomputer/maxtext#1760, Lightning-AI/litData#878), D01, D04, D06 and D10: four ranks stop, and a
- * different number of ranks continues, in the first and in the second epoch. Over all ranks and stops every sample
- * comes once per epoch, not counting padding, which is marked. */
+ * different number of ranks continues, in the first and in the second epoch. Over all ranks and stops every sample is
+ * delivered once per epoch, not counting padding, which is marked. */
 static void r07_another_world_size(void **state)
 {
     static const struct {
@@ -902,7 +902,7 @@ static void cancel_on_signal(int number)
     stk_loader_cancel(cancelled_by_handler);
 }
 
-/* A signal handler can end the wait for a batch that never comes. The position can still be saved afterwards. */
+/* A signal handler can end the wait for a batch that never arrives. The position can still be saved afterwards. */
 static void cancelled(void **state)
 {
     static const char *const devices[] = {"", ", device: host"};

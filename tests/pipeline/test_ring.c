@@ -338,7 +338,7 @@ static void a_long_lease_blocks_one_slot(void **state)
     free(t);
 }
 
-/* A timeout does not end the run: the same step comes later. */
+/* A timeout does not end the run: the same step is delivered later. */
 static void timeout_is_not_sticky(void **state)
 {
     toy *t = malloc(sizeof *t);
@@ -433,8 +433,8 @@ static void finish_delivers_what_is_begun(void **state)
     free(t);
 }
 
-/* Restarts at random steps, with held leases and slots in every state. All following steps come, complete, and no slot
- * is lost. */
+/* Restarts at random steps, with held leases and slots in every state. All following steps are delivered completely,
+ * and no slot is lost. */
 static void restarts_lose_nothing(void **state)
 {
     static const int workers[] = {0, 1, 2, 8};
@@ -575,7 +575,7 @@ static void await_restart_waits_after_the_last_step(void **state)
 
     (void)state;
     start(t, 1, 0, 1, 1);
-    stki_ring_await_restart(t->ring, INT64_MAX); /* a step is left, so it does not wait */
+    stki_ring_await_restart(t->ring, INT64_MAX); /* a step has not been delivered yet, so the call does not wait */
     assert_int_equal(take(t, &slot, 0), STK_OK);
     stki_ring_release(t->ring, &slot->ring);
     deadline = stki_deadline_ns(2000000);
@@ -820,8 +820,8 @@ static void releases_by_another_thread(void **state)
         }
 }
 
-/* Without workers, the consumer does all the work. It stops on request, and after the tile during which its time
- * ends. */
+/* Without workers, the consumer does all the work. It stops on request, and otherwise after the tile during which its
+ * time ends. */
 static void leaves_in_time(void **state)
 {
     static _Atomic bool leave;

@@ -82,7 +82,7 @@ static void write_beton(const char *path, bool with_raw)
     stkt_beton_free(&b);
 }
 
-/* Every sample must come once, with the bytes of images[i] or, if `backwards`, of images[COUNT - 1 - i]. */
+/* Every sample must be delivered once, with the bytes of images[i] or, if `backwards`, of images[COUNT - 1 - i]. */
 static void check_all(const char *path, const char *more, bool backwards)
 {
     static const char *const ways[] = {"order: sequential, num_workers: 0", "order: random, num_workers: 2",

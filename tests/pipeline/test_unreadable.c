@@ -195,7 +195,7 @@ static void substituted(void **state)
     }
 }
 
-/* Opening succeeds and adds a note. The error comes in place of the batch. */
+/* Opening succeeds and adds a note. The error is returned in place of the batch. */
 static void failed(void **state)
 {
     (void)state;

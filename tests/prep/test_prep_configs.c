@@ -555,7 +555,7 @@ static void write_lines(const char *documents, int64_t bytes, const char *path)
     assert_int_equal(fclose(to), 0);
 }
 
-/* The documents must have tiktoken's ids (from the goldens). Each comes once, in a different order. */
+/* The documents must have tiktoken's ids (from the goldens). Each occurs once, in a different order. */
 static void lines_of_json_by_a_vocabulary(void **state)
 {
     char path[600];

@@ -631,7 +631,7 @@ static void test_seconds(void **unused)
             if (strncmp(entry->d_name, "seconds-", 8) == 0) {
                 snprintf(name, sizeof name, "%s/%s", work, entry->d_name);
                 assert_int_equal(stat(name, &about), 0);
-                assert_int_equal(about.st_mode & 0444, may_read); /* tasks of other users must read them, too */
+                assert_int_equal(about.st_mode & 0444, may_read); /* tasks of other users must also read them */
                 stkt_write_file(name, "1000000000000", 13);
                 files++;
             }

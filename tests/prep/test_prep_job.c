@@ -247,7 +247,8 @@ static void test_existing_output(void **state)
     stkt_write_file(stkt_path("file.beton"), "precious", 8);
     assert_status(stkt_prep_run(NULL, NULL, &err, job(stkt_path("file.beton"), "", "")), STK_E_IO);
     assert_says("--force");
-    /* Nor is a file in a format that is written only at the end. The error comes before any output is made. */
+    /* Nor is a file in a format that is written only at the end. The error is returned before any row is written, even
+     * to the work folder. */
     stkt_write_file(stkt_path("file.h5"), "precious", 8);
     assert_status(stkt_prep_run(NULL, NULL, &err, job(stkt_path("file.h5"), "", "")), STK_E_IO);
     assert_says("--force");

@@ -48,7 +48,7 @@ static stk_status plan(const char *text, stk_error *err)
     return status;
 }
 
-/* Rejected by the run and by the dry run, without any files left. */
+/* Rejected by the run and by the dry run, which leave no files. */
 static void refuse(const char *text, stk_status expected, const char *says)
 {
     char kept[4096];

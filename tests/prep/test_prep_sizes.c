@@ -269,7 +269,7 @@ static void test_small_shards(void **unused)
     (void)unused;
     assert_status(stkt_prep_run(NULL, NULL, &err, job), STK_E_CONFIG); /* two pages have 4194304 bytes */
     assert_says("output.shard_bytes");
-    job = small_job("", "tiny.beton", "page_bytes: 2MiB, shard_bytes: 10"); /* less than a row, too */
+    job = small_job("", "tiny.beton", "page_bytes: 2MiB, shard_bytes: 10"); /* also less than a row */
     assert_status(stkt_prep_run(NULL, NULL, &err, job), STK_E_CONFIG);
     assert_says("output.shard_bytes");
     assert_ok(

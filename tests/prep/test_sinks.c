@@ -32,7 +32,7 @@ struct case_of {
         struct two_numbers numbers;
         int word;
     } options;
-    bool may_skip; /* fewer rows than announced may come */
+    bool may_skip; /* fewer rows than announced may be appended */
 };
 
 static void one_array(struct stkt_rows *r)
@@ -356,8 +356,8 @@ static void add_garbage(const char *folder)
     closedir(dir);
 }
 
-/* Writes garbage into the table entry of the last announced row of large(), as if from a sample that never came. The
- * entry has 16 bytes; before the table there are a header of 24 bytes and two descriptors of 1041. */
+/* Writes garbage into the table entry of the last announced row of large(), as if from a sample that was never
+ * appended. The entry has 16 bytes; before the table there are a header of 24 bytes and two descriptors of 1041. */
 static void add_garbage_row(const struct setting *s)
 {
     char path[700];

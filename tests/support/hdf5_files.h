@@ -18,7 +18,7 @@
     } while (0)
 
 /* AddressSanitizer calls this; the result suppresses reports from inside libhdf5. When it projects a selection of
- * several axes, libhdf5 1.10 copies the bounds of more axes than there are, which it does not use. */
+ * several axes, libhdf5 1.10 copies the bounds of more axes than there are, but does not use the additional ones. */
 __attribute__((visibility("default"))) const char *__asan_default_suppressions(void);
 const char *__asan_default_suppressions(void)
 {

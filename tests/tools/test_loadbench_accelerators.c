@@ -123,7 +123,7 @@ static void ranks_of_one_data_set(void **state)
     lb_config_close(&config);
 }
 
-/* If one accelerator fails, the others stop, too. */
+/* If one accelerator fails, the others also stop. */
 static void an_error_ends_all(void **state)
 {
     struct lb_config config;

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-/* Ten steps of 100 ms. The first batch takes 2 s to come, each later one 25 ms: the first step ends after 2.1 s, the
- * other nine take 9 * 125 ms. MLPerf Storage excludes the first step: 9 * 100 / (9 * 125) = 0.8. */
+/* Ten steps of 100 ms. The wait for the first batch takes 2 s, for each later one 25 ms: the first step ends after 2.1
+ * s, the other nine take 9 * 125 ms. MLPerf Storage excludes the first step: 9 * 100 / (9 * 125) = 0.8. */
 static void by_hand(void **state)
 {
     const int64_t ms = 1000000, whole = 2000 * ms + 100 * ms + 9 * 125 * ms, first_end = 2100 * ms;

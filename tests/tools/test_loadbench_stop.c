@@ -1,5 +1,5 @@
 /* stki-threads */
-/* A signal ends every measurement: each is to run for an hour, and the signal comes while it runs. A measurement that
+/* A signal ends every measurement: each would run for an hour, and the signal is sent while it runs. A measurement that
  * does not check for it makes the test time out. */
 #include "codec_limit.h"
 #include "loadbench_device.h"
@@ -74,7 +74,7 @@ static void reading(void **state)
     (void)state;
     make_file(path, sizeof path, 4);
     assert_ok(lb_files_add(&files, path, &err));
-    lb_stop_asked = 0; /* as if no signal had come before */
+    lb_stop_asked = 0; /* as if no signal had been received */
     assert_ok(lb_read_limit_measure(&files, 2, HOUR, &limit, &err));
     assert_string_equal(limit.cached_missing, LB_STOPPED);
     assert_string_equal(limit.cold_missing, LB_STOPPED);

@@ -303,8 +303,8 @@ static void a_quota_is_named(void **state)
 /* ---- the verdict and the predictions must agree ---- */
 
 /* The clocks of a pipeline with one tile per batch. A worker needs work_s per batch, the consumer needs consumer_s, and
- * a batch comes every batch_s. Idle workers wait for slots for a share `for_slot` of their idle time; the rest is
- * handing over. */
+ * a batch is delivered every batch_s. Idle workers wait for slots for a share `for_slot` of their idle time; the rest
+ * is handing over. */
 static struct lb_shares clocks_of(int workers, int slots, double work_s, double consumer_s, double batch_s,
                                   double for_slot)
 {
