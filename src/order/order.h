@@ -77,7 +77,7 @@ typedef struct stki_order_opts {
 
 typedef struct stki_order stki_order;
 
-/* STK_E_RANGE: an index is out of range (the message has its position), or a weight is invalid. STK_E_UNSUPPORTED:
+/* STK_E_RANGE: an index is out of range (the message contains its position), or a weight is invalid. STK_E_UNSUPPORTED:
  * options are incompatible; the message names them. */
 stk_status stki_order_create(const stki_order_opts *opts, stki_order **out, stk_error *err);
 void stki_order_destroy(stki_order *order);

@@ -575,8 +575,8 @@ static stk_status find_device(stki_core *core, stk_error *err)
     return STK_OK;
 }
 
-/* Without a target device, memory is pinned only if pin_memory is true, for copies that the caller makes, because
- * looking for a GPU initializes it. */
+/* Without a target device, memory is pinned only if pin_memory is true (for copies that the caller makes): looking for
+ * a GPU would initialize it. */
 static void choose_pinning(stki_core *core)
 {
     stk_device_properties properties = {.struct_size = sizeof properties};

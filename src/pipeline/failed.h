@@ -39,7 +39,7 @@ void stki_failed_settle(struct stki_worker *worker, bool last_phase);
 
 /* Returns the largest number of failed samples, out of `rows`, whose share does not exceed `fraction`. */
 int64_t stki_failed_most(double fraction, int64_t rows);
-/* Fails with STK_E_LIMIT; the message has the number of failed samples, the number that `key` allows and the last
+/* Fails with STK_E_LIMIT; the message contains the number of failed samples, the number that `key` allows and the last
  * error. */
 stk_status stki_failed_over(const stk_error *last, int64_t count, const char *allowed, const char *key, stk_error *err);
 

@@ -1,7 +1,7 @@
 /* feed.h: a loader's batches on a device. The ring's consumer is then the prefetcher (src/gpu/prefetch.h), which copies
- * batches into device slots. This module connects the two. A device batch has its tensors on the device. Its indices,
- * mask and counts are in a small separate block of ordinary memory, because the host slot that the batch came from is
- * refilled while the consumer holds the batch.
+ * batches into device slots. This module connects the two. The tensors of a device batch are on the device. Its
+ * indices, mask and counts are in a small separate block of ordinary memory, because the host slot that the batch came
+ * from is refilled while the consumer holds the batch.
  *
  *     ring ── feed: tensors and metadata of a slot ── prefetcher ── feed: stk_batch ── consumer */
 #ifndef STKI_FEED_H

@@ -335,8 +335,8 @@ static stk_status fail_unknown(const settling *s, const stki_class_shard *shard,
     return STK_E_MISMATCH;
 }
 
-/* Flags a sample as excluded. `sample` counts over all data sets. The first field to exclude samples allocates the
- * flags. All fields have the same number of samples, or opening fails later. */
+/* Flags a sample as excluded. `sample` is numbered across all data sets. The first field to exclude samples allocates
+ * the flags. All fields have the same number of samples, or opening fails later. */
 static stk_status note_left_out(const settling *s, int64_t sample, stk_error *err)
 {
     stki_core *core = s->core;

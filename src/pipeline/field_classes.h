@@ -57,7 +57,8 @@ stk_status stki_classes_leave_out(struct stki_core *core, stk_error *err);
 stk_status stki_classes_of_manifests(const struct stki_core *core, int field, const stki_class_shards *shards,
                                      stki_reader *const *readers, int reader_count, const int *first, stki_classes *out,
                                      char **origin, bool *plain, stk_error *err);
-/* Reads a field's class names from the manifest at `path`. STK_E_NOT_FOUND: the manifest has none for this field. */
+/* Reads a field's class names from the manifest at `path`. STK_E_NOT_FOUND: the manifest contains no names for this
+ * field. */
 stk_status stki_classes_of_manifest(const char *path, const char *member, const char *field, stki_classes *out,
                                     stk_error *err);
 /* Checks that the dtype of rows that are class numbers can represent all classes and the number of unknown classes.

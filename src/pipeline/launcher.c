@@ -46,7 +46,7 @@ static stk_status read_number(const char *name, int64_t least, int64_t *out, stk
     return STK_OK;
 }
 
-/* A Slurm batch script is a single process, but its environment has the number of tasks of the allocation. Tasks
+/* A Slurm batch script is a single process, but its environment contains the number of tasks of the allocation. Tasks
  * started by srun have a step number. */
 static bool is_batch_script(const struct launcher *launcher)
 {

@@ -24,7 +24,7 @@ typedef struct stki_ranks {
     int64_t data_rank, data_world_size; /* among the groups formed by `replication` */
     int64_t local_size;                 /* processes on this machine; 0: unknown */
     int64_t local_rank;                 /* among the processes of this machine; -1: unknown */
-    const char *local_rank_variable;    /* the environment variable that has local_rank */
+    const char *local_rank_variable;    /* the environment variable that contains local_rank */
     const char *source;                 /* "torchrun", …, "options" or "alone" */
 } stki_ranks;
 

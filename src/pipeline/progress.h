@@ -1,6 +1,6 @@
 /* progress.h: the position of the consumer. Batches are delivered in order and released in any order. A saved state
  * covers the longest prefix of steps that have all been released. Each leased batch stores the totals of the steps
- * before it, so the oldest leased batch has the totals to save, even if many later batches have been released. All
+ * before it, so the oldest leased batch contains the totals to save, even if many later batches have been released. All
  * functions may be called by any thread. No other lock is taken while the lock of a stki_progress is held. */
 #ifndef STKI_PROGRESS_H
 #define STKI_PROGRESS_H
@@ -23,7 +23,7 @@ typedef struct stki_progress stki_progress;
 stk_status stki_progress_create(int leases, int64_t step, stki_progress **out, stk_error *err);
 void stki_progress_destroy(stki_progress *progress); /* NULL is allowed. */
 
-/* Records the delivery of step `step`, which must be the next one; `after` has the totals up to and including it.
+/* Records the delivery of step `step`, which must be the next one; `after` contains the totals up to and including it.
  * Returns the lease number. */
 int stki_progress_deliver(stki_progress *progress, int64_t step, const stki_totals *after);
 void stki_progress_release(stki_progress *progress, int lease);

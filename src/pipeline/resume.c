@@ -299,7 +299,7 @@ static void go_to(stk_loader *loader, int64_t step, const stki_totals *before, i
     stki_progress_restart(loader->core->progress, step, before);
 }
 
-/* Returns the totals in the state, or zeros if it has none for this rank. */
+/* Returns the totals in the state, or zeros if it contains none for this rank. */
 static stki_totals totals_of(const stki_core *core, const stki_state *state, int64_t step, int64_t *digest_from)
 {
     stki_totals totals = {0};

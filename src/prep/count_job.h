@@ -7,7 +7,7 @@
 
 /* Returns whether the job has a step that requires a pass. */
 bool stki_count_needed(const stki_job *job);
-/* Makes passes until all steps are resolved; job->counted has the results. */
+/* Makes passes until all steps are resolved; job->counted receives the results. */
 stk_status stki_count_job(stki_job *job, stki_prep_run *run, stk_error *err);
 /* For inspecting a job without a pass: sets placeholder parameters, which do not affect sizes. */
 stk_status stki_count_pretend(stki_job *job, stk_error *err);

@@ -14,7 +14,7 @@
 
 #define STKI_COUNT_UNIT_BYTES (INT64_C(512) << 20)
 
-/* `run` has job, opts and cancelled set; the pass uses its loader and core while it runs. Takes ownership of the
+/* `run` must have job, opts and cancelled set; the pass uses its loader and core while it runs. Takes ownership of the
  * config. `text`: other input that determines the result, such as the transforms. `unit_bytes`: size of the rows in a
  * unit. *reports: the results by field, as a new JSON object. `inputs` (may be NULL) receives a description of the
  * files (stki_prep_describe_inputs). */

@@ -1,5 +1,5 @@
 /* prep_commit.c: the commit of a job. All files are on disk under temporary names. The planned renames are first
- * recorded in commit.json; from then on, an interrupted job is not redone: only its files are renamed. Files are
+ * recorded in commit.json; from then on, an interrupted job is not redone; only its files are renamed. Files are
  * renamed one by one, and the manifest last, because it marks the data set as complete. */
 #include "allocate.h"
 #include "error.h"
@@ -287,8 +287,8 @@ static stk_status rename_all(const stki_job *job, const char *making, const json
     return status;
 }
 
-/* Copies a file of the work folder to NAME.ENDING. If the job did not write one, removes that of the previous data set,
- * if it had one: any other file of that name is not the job's. */
+/* Copies a file of the work folder to NAME.ENDING. If the job did not write one, removes the file of the previous data
+ * set, if that had one; any other file of that name does not belong to the job. */
 static stk_status place(const stki_job *job, const char *ending, bool wanted, bool had, stk_error *err)
 {
     char *from = stki_format("%s/%s", job->work, ending), *to = stki_beside_output(job, ending);

@@ -2,8 +2,8 @@
  * passes them to the observers of statistics, and popped in order; the main thread then appends them while the next
  * rows are being produced.
  *
- * Several batches are in flight, even across the ends of pieces and units, so that threads remain busy there. A queue
- * records the pushed runs of rows with their pieces. */
+ * Several batches are in flight, even across the ends of pieces and units, so that threads remain busy. A queue records
+ * the pushed runs of rows with their pieces. */
 #include "allocate.h"
 #include "clock.h"
 #include "error.h"

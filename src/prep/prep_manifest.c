@@ -1,4 +1,4 @@
-/* prep_manifest.c: NAME.manifest.json, which describes a data set and its origin (docs/reference/prep.md has the
+/* prep_manifest.c: NAME.manifest.json, which describes a data set and its origin (docs/reference/prep.md describes the
  * format). It allows checking every part, and comparing data sets: `digest` is the XXH3-128 of the manifest as compact
  * JSON with sorted keys, without `digest` itself and without `run`, which records when and where it was made. */
 #include "allocate.h"

@@ -134,8 +134,9 @@ char *stki_beside_output(const stki_job *job, const char *ending);
 /* Returns whether the data set of a manifest (null: none) has a list of failed samples, or statistics. */
 bool stki_prep_had_skipped(const json_t *manifest);
 bool stki_prep_had_stats(const json_t *manifest);
-/* Acquires NAME.prep.lock next to the output, which is shared by the processes of one job. STK_E_BUSY names it and a
- * process of the other job that holds it. The caller must call stki_name_release even if this fails. */
+/* Acquires NAME.prep.lock next to the output, which is shared by the processes of one job. STK_E_BUSY: another job
+ * holds it; the message names the file and a process of that job. The caller must call stki_name_release even if this
+ * fails. */
 stk_status stki_name_take(const stki_job *job, stki_name_lock *out, stk_error *err);
 /* Called before files are renamed. STK_E_BUSY: the lock was lost, or the manifest of that name has changed. */
 stk_status stki_name_check(const stki_name_lock *name, const stki_job *job, stk_error *err);

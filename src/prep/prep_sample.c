@@ -6,7 +6,7 @@
  * negligible. If the format compresses, samples of each field are compressed to measure the ratio.
  *
  * Rows larger than LARGEST_ROW are not sampled, because they could take longer than the time given: the estimate then
- * has no sampled rows, and stk_prep_get_plan has the size. */
+ * contains no sampled rows, and stk_prep_get_plan returns the size. */
 #include "allocate.h"
 #include "clock.h"
 #include "error.h"

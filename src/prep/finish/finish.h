@@ -31,7 +31,7 @@ void stki_bytes_fini(stki_bytes *bytes);
 typedef struct stki_finisher stki_finisher;
 
 typedef struct stki_finisher_ops {
-    const char *name; /* the value of `encode`: "jpeg"; its key if that is a map */
+    const char *name; /* the value of `encode`, such as "jpeg", or its key if the value is a map */
     int most_out;     /* approximate maximum of output bytes per input byte; 0: rows are passed without a copy */
     const stki_option_table *table; /* table of its keys, for the help */
     /* `options`: the map of the field in `output.fields`, or NULL; all keys except `extension` belong to the finisher.

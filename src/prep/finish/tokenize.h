@@ -30,7 +30,7 @@ stk_status stki_token_scratch_create(const stki_tokenizer *tokenizer, stki_token
 void stki_token_scratch_destroy(stki_token_scratch *scratch); /* NULL is allowed */
 
 /* *ids: valid until the scratch is used again. STK_E_CORRUPT: the text must be UTF-8, because it is processed before
- * merging, but is not; the message has the offset. */
+ * merging, but is not; the message contains the offset. */
 stk_status stki_tokenize(const stki_tokenizer *tokenizer, stki_token_scratch *scratch, const void *text, int64_t length,
                          const uint32_t **ids, int64_t *count, stk_error *err);
 

@@ -1,5 +1,5 @@
 /* vocabulary.h: the vocabulary of a byte-pair encoding: the bytes of each token, the order in which adjacent parts are
- * merged, and the processing of a text before that. Immutable after reading; thread-safe.
+ * merged, and the processing of a text before merging. Immutable after reading; thread-safe.
  *
  * There are two kinds of merge rules:
  *

@@ -1,6 +1,6 @@
 /* sink_arrays.c: see sink_arrays.h. Rows arrive with all their fields, but the formats store one array after the other:
- * the array with the most bytes is written directly, the others are collected in unnamed temporary files and appended
- * at the end. The choice depends only on the fields. */
+ * the array with the most bytes is written directly, and the others are collected in unnamed temporary files and
+ * appended at the end. The choice depends only on the fields. */
 #include "sink_arrays.h"
 #include "allocate.h"
 #include "error.h"

@@ -47,8 +47,8 @@ void stki_counts_fini(stki_counts *counts);
 stk_status stki_counts_add(stki_counts *counts, const stki_stats_loops *loops, int64_t channel, const void *x,
                            int64_t n, stk_error *err);
 /* For f32 with few channels: after `after` elements, counts in a table of all bins, which is nearly twice as fast,
- * until _settle moves the counts to pages; in between only _add may be called. No effect for others, or if out of
- * memory. */
+ * until _settle moves the counts to pages; in between only _add may be called. Has no effect otherwise, or if memory is
+ * exhausted. */
 void stki_counts_hurry(stki_counts *counts, int64_t after);
 stk_status stki_counts_settle(stki_counts *counts, stk_error *err);
 stk_status stki_counts_merge(stki_counts *into, const stki_counts *from, stk_error *err);

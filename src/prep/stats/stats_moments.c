@@ -49,7 +49,7 @@ static int64_t keep_finite(stki_moments *moments, stk_dtype dtype, const void *x
     return kept;
 }
 
-/* Adds a run of finite elements near `pivot` * 2^exponent; `look` has the sum and the sum of squares of their
+/* Adds a run of finite elements near `pivot` * 2^exponent; `look` contains the sum and the sum of squares of their
  * deviations from it. */
 static void add_run(stki_moments *moments, int64_t n, double pivot, const stki_run_look *look, int exponent)
 {
