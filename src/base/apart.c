@@ -198,7 +198,8 @@ static int set_up(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attrib
     return error ? error : posix_spawnattr_setflags(attributes, flags);
 }
 
-/* Starts the child. `fds`: the descriptors that it inherits, that of the notes first. Returns 0 or an errno value. */
+/* Starts the child. `fds`: the descriptors that it inherits, the one for the notes first. Returns 0 or an errno
+ * value. */
 static int start(const char *program, char *const *argv, const int *fds, int count, bool quiet, pid_t *pid)
 {
     char assignment[32];

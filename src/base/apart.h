@@ -22,7 +22,7 @@
 /* Reports the error in the program's usual way and returns the exit status. */
 typedef int stki_apart_report(void *context, const stk_error *err);
 
-/* `argv` is that of main. It and the context must remain valid until the process exits. */
+/* `argv` is the one passed to main. It and the context must remain valid until the process exits. */
 void stki_apart_begin(char **argv, stki_apart_report *report, void *context);
 /* A trial: a child runs `stoker prep JOB --dry-run` until it has computed the plan. */
 typedef struct stki_apart_trial {

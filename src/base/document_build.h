@@ -17,7 +17,7 @@ struct stki_document {
     struct stki_document_source *sources;       /* last first */
     stki_node *root;                            /* the node with the largest layer in the tree */
     int layer;                                  /* layer of new nodes */
-    bool assigned; /* the current layer is that of the assignments, which count as one source */
+    bool assigned; /* the current layer is for assignments, all of which count as one source */
 };
 
 /* The place of a new node, as named in messages about it. */

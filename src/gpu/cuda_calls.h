@@ -1,5 +1,5 @@
-/* cuda_calls.h: a table of all CUDA functions that the library calls outside kernel files. On machines without a GPU,
- * tests replace the table, so that all of cuda_device.c and cuda_provider.c is tested there too.
+/* cuda_calls.h: a table of all CUDA functions that the library calls outside kernel files. Tests replace the table, so
+ * that cuda_device.c and cuda_provider.c are tested completely on machines without a GPU.
  *
  * Most of the functions are the runtime's, under their own names. A few are the driver's: the runtime cannot restore a
  * thread that had no current device (cudaSetDevice(0) would create a context), whereas pushing and popping the device's

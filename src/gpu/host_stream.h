@@ -20,8 +20,8 @@ typedef struct stki_host_work {
     void (*drop)(void *job); /* called instead of run in a stream that has failed; NULL: nothing to free */
 } stki_host_work;
 
-/* Queues work; `job` is copied. With a NULL stream it is complete before the call returns. After a failure nothing is
- * queued; the error may be that of earlier work. `out_position`, which may be NULL, receives the position after the
+/* Queues work; `job` is copied. With a NULL stream it is complete before the call returns. After a failure, nothing is
+ * queued; the error may come from earlier work. `out_position`, which may be NULL, receives the position after the
  * work. */
 stk_status stki_host_submit(stk_device *device, stk_stream *stream, const stki_host_work *work, const void *job,
                             int64_t job_bytes, int64_t *out_position, stk_error *err);

@@ -97,7 +97,7 @@ bool stki_plan_runs(const stki_map_plan *map, const stki_strided *given, int64_t
 
 enum { FEWEST_PIXELS = 16, NO_PLANES = -1, NO_PIXELS = -2 };
 
-/* Finds the axis of the channels of interleaved pixels. */
+/* Finds the channel axis of interleaved pixels. */
 static int find_planes(const stki_strided *plan, stk_dtype dst, int *out_step)
 {
     const int last = plan->ndim - 1;

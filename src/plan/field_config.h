@@ -10,7 +10,7 @@
  * offsets. */
 typedef struct stki_pad {
     bool padded, truncate; /* truncate: longer rows are cut to `to` */
-    int64_t to;            /* common length; 0: that of the batch's longest row */
+    int64_t to;            /* common length; 0: the length of the batch's longest row */
     double value;
     char element[16]; /* value of the padding, in the field's dtype */
 } stki_pad;

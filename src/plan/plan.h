@@ -34,7 +34,7 @@ typedef struct stki_plan_image {
     unsigned orientations;    /* bit n: orientation n is possible (geometry.h) */
     uint8_t *fill;            /* padded windows: the elements of a fill pixel */
     bool fill_is_bytes;       /* all its bytes are equal: memset can be used */
-    /* strides and size of the block; the order is that of the sample's axes */
+    /* strides and size of the block, in the order of the sample's axes */
     int64_t block_strides[STK_MAX_DIMS], block_bytes;
     /* Resized rows are converted a strip of pixel rows at a time, while the strip is in the L1 cache. */
     int64_t strip_rows, strip_bytes;          /* size of a strip; strip_rows 0: converted as a whole */
@@ -237,7 +237,7 @@ static inline const char *stki_layout_name(enum stki_layout layout)
     return names[layout];
 }
 
-/* Returns the axes of height, width and channels in a row. */
+/* Returns the height, width and channel axes of a row. */
 static inline void stki_plan_image_axes(const stki_field_plan *plan, int *h, int *w, int *c)
 {
     *h = plan->layout == STKI_LAYOUT_NHWC ? 0 : 1;

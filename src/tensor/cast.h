@@ -1,7 +1,7 @@
 /* cast.h: converts rows of elements between any two dtypes, with any step in bytes and any alignment. A cast is chosen
  * once and then applied to any number of rows.
  *
- * Between different dtypes a row is converted in blocks, by way of one of four wide types that hold every source value
+ * Between different dtypes a row is converted in blocks, through one of four wide types that hold every source value
  * exactly (int64, uint64, float, double): one function per dtype loads, one per dtype and wide type stores. The number
  * of functions is therefore linear in the number of dtypes. docs/reference/tensor.md has the rules. */
 #ifndef STKI_CAST_H

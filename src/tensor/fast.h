@@ -106,8 +106,8 @@ void stki_copy_strided_as(enum stki_isa isa, enum stki_stores stores, void *dst,
 void stki_shuffle_interleave(stki_shuffle *shuffle, int vector_bytes, int size, int channels, int64_t plane_stride);
 /* The inverse. */
 void stki_shuffle_deinterleave(stki_shuffle *shuffle, int vector_bytes, int size, int channels, int64_t plane_stride);
-/* Takes every `step`-th element; step is from -STKI_SHUFFLE_MAX to STKI_SHUFFLE_MAX, not 0. The address is that of the
- * first element taken. */
+/* Takes every `step`-th element; step is from -STKI_SHUFFLE_MAX to STKI_SHUFFLE_MAX, not 0. The source address is that
+ * of the first element taken. */
 void stki_shuffle_every(stki_shuffle *shuffle, int vector_bytes, int size, int step);
 /* Number of groups that can be run for `count` elements per output without reading past the last element. */
 int64_t stki_shuffle_groups(const stki_shuffle *shuffle, int64_t count);

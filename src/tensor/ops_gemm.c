@@ -2,9 +2,9 @@
  *
  * c is computed block by block in the compute dtype, and each block is stored once. For every BLOCK_DEPTH values of k,
  * blocks of a and b are packed into panels: a panel of a has as many rows as a tile, a panel of b as many columns, and
- * both are ordered by k. The tile loop therefore reads both sequentially, whatever the strides and dtypes, and its sums
- * stay in registers. Products with few columns (or, symmetrically, rows) use each element of the large side only a few
- * times, so packing does not pay off, and the large side is read in place. */
+ * both are ordered by k. The tile loop therefore reads both sequentially, regardless of strides and dtypes, and its
+ * sums stay in registers. Products with few columns (or, symmetrically, rows) use each element of the large side only a
+ * few times, so packing does not pay off, and the large side is read in place. */
 #include "ops_gemm.h"
 #include "allocate.h"
 #include "dtype.h"

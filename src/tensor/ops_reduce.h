@@ -1,6 +1,6 @@
 /* ops_reduce.h: the traversal of a tensor's elements shared by all reductions. Reduced and kept axes are sorted by the
- * input's strides, whatever their order in the shape, so that memory is read sequentially. Results are computed for up
- * to STKI_REDUCE_CELLS output elements at a time, in a state owned by the reducer. */
+ * input's strides, regardless of their order in the shape, so that memory is read sequentially. Results are computed
+ * for up to STKI_REDUCE_CELLS output elements at a time, in a state owned by the reducer. */
 #ifndef STKI_OPS_REDUCE_H
 #define STKI_OPS_REDUCE_H
 

@@ -17,7 +17,7 @@ struct pass {
     stki_cast gather, scatter;
 };
 
-/* `channel` is that of the first element; if the lane has a period, the channels repeat along the row. */
+/* `channel`: the channel of the first element; if the lane has a period, the channels repeat along the row. */
 static void run_blocks(const struct pass *pass, char *dst, int64_t dst_step, const char *src, int64_t src_step,
                        int64_t n, int64_t channel)
 {

@@ -152,7 +152,7 @@ int64_t stk_csr_bytes(const stk_csr *csr)
     return stk_tensor_nbytes(&csr->row_starts) + stk_tensor_nbytes(&csr->columns) + stk_tensor_nbytes(&csr->values);
 }
 
-/* The maximum number of entries, at `each` bytes per entry, for which they and `fixed` bytes take less than `dense`. */
+/* The maximum number of entries for which `fixed` bytes plus `each` bytes per entry are fewer than `dense` bytes. */
 static int64_t worth(int64_t dense, int64_t fixed, int64_t each)
 {
     return dense > fixed && each > 0 ? (dense - fixed - 1) / each : 0;

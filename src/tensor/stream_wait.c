@@ -1,5 +1,5 @@
 /* stream_wait.c: waits for streams and events: by polling if there is a timeout, so that the timeout works even if a
- * driver call would hang. This is a separate file because devices need it too. */
+ * driver call would hang. This is a separate file because devices also use it. */
 #include "clock.h"
 #include "error.h"
 #include "stream.h"

@@ -37,7 +37,7 @@ void stki_strided_plan(stki_strided *plan, int operands, const int64_t *const *s
 
 /* Moves an axis inwards to the second-to-last position; the others keep their order. */
 void stki_strided_second_last(stki_strided *plan, int axis);
-/* For plans whose operand 2 is a table of channels. If the last axis is that of the channels, and operands 0 and 1 are
+/* For plans whose operand 2 is a table of channels. If the last axis is the channel axis and operands 0 and 1 are
  * contiguous over the last two axes, merges these axes into one row along which the channels repeat. */
 void stki_strided_join_rows(stki_strided *plan);
 
