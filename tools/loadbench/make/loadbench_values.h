@@ -16,7 +16,7 @@ enum lb_values {
 
 /* How a label is chosen. */
 enum lb_draw {
-    LB_DRAW_TURNS,   /* the row's number modulo classes */
+    LB_DRAW_TURNS,   /* the row's index modulo classes */
     LB_DRAW_UNIFORM, /* a random class */
     LB_DRAW_ZIPF     /* class k is 1 / (k + 1) times as likely as class 0 */
 };
@@ -29,7 +29,7 @@ struct lb_values_ask {
     int64_t classes;
     enum lb_draw draw;
     double compressibility;          /* for bytes: fraction of each 4 KiB that is zero */
-    double detail;                   /* for pictures: fraction of noise, 0 to 1 */
+    double detail;                   /* for pictures: amount of noise, 0 to 1 */
     int64_t height, width, channels; /* for pictures */
 };
 
