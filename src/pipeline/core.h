@@ -35,7 +35,7 @@ enum { STKI_REASONS = 64 }; /* size of failed_for: failed samples are counted pe
 
 enum { STKI_WINDOW_TOGETHER = 256 }; /* maximum number of samples of a window converted in one call */
 
-/* What a worker is doing. MAPPED is the conversion of memory-mapped samples, which may block on page faults. */
+/* The activity of a worker. MAPPED is the conversion of memory-mapped samples, which may block on page faults. */
 enum stki_stage {
     STKI_STAGE_IDLE,
     STKI_STAGE_ORDER,
@@ -61,9 +61,9 @@ typedef struct stki_worker {
     stki_counter order_ns, read_ns, convert_ns, bytes_read, bytes_written;
     stki_read_clocks parts; /* breakdown of read_ns */
     stki_watch watch;       /* the files that the current tile reads */
-    /* What it is doing, for stall reports. A seqlock: the worker sets since_ns to -1, then the other members, then
-     * since_ns to the current time. If since_ns is the same before and after a reader reads the other members, they are
-     * consistent. The path belongs to the data set, which the core keeps alive. */
+    /* The worker's current activity, for stall reports. A seqlock: the worker sets since_ns to -1, then the other
+     * members, then since_ns to the current time. If since_ns is the same before and after a reader reads the other
+     * members, they are consistent. The path belongs to the data set, which the core keeps alive. */
     _Atomic(const char *) path; /* NULL: no file, and `record` is a step */
     stki_counter record;
     _Atomic int stage;

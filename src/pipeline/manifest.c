@@ -16,8 +16,8 @@ static stk_status corrupt(const char *path, const char *what, stk_error *err)
                         "not the manifest of a preparation job: %s", what);
 }
 
-/* Sets the path of a listed file, whose name is relative to the manifest's folder. Names that lead out of that folder
- * are rejected. */
+/* Sets the path of a listed file, whose name is relative to the manifest's folder. Names that refer to files outside
+ * that folder are rejected. */
 static stk_status resolve(const char *manifest, stki_manifest_file *file, stk_error *err)
 {
     const char *slash = strrchr(manifest, '/');

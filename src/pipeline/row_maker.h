@@ -72,7 +72,7 @@ static inline stki_occasion stki_occasion_of(const stk_batch *batch, int64_t row
     return (stki_occasion){batch->draw_key, batch->positions[row].draw};
 }
 
-/* Publishes what the worker is doing, for stall reports. `now`: stki_now_ns() or stki_coarse_ns(). */
+/* Publishes the worker's current activity, for stall reports. `now`: stki_now_ns() or stki_coarse_ns(). */
 void stki_worker_does(stki_worker *worker, enum stki_stage stage, const char *path, int64_t record, int64_t now);
 
 /* Reads the clock, which starts the first measured interval of a tile. */

@@ -14,7 +14,7 @@
 
 enum { STKI_STATE_VERSION = 2, STKI_STATE_BYTES = 208, STKI_STATE_SECTIONS = 16 };
 
-/* Which parts a state contains. The blob contains all parts; hand-written JSON may contain any subset. */
+/* The parts of a state. The blob contains all parts; hand-written JSON may contain any subset. */
 enum stki_state_part {
     STKI_STATE_SEED = 1 << 0,
     STKI_STATE_ORDER = 1 << 1,

@@ -1,5 +1,5 @@
-/* finish_keep.c: `encode: keep`: keeps image files byte for byte. Their headers are read, so that the sink knows their
- * kind and size; nothing is decoded or copied. The field is read with `source: {decode: none}`. */
+/* finish_keep.c: `encode: keep`: keeps image files byte for byte. Their headers are read to determine their kind and
+ * size for the sink; nothing is decoded or copied. The field is read with `source: {decode: none}`. */
 #include "allocate.h"
 #include "decode.h"
 #include "error.h"

@@ -33,7 +33,7 @@ typedef struct stki_sink_field {
     stk_dtype dtype;             /* of ARRAY and RAGGED; otherwise u8 */
     int ndim;                    /* axes of a row: ARRAY 0 or more; RAGGED 1 or more; IMAGE 3; BYTES 1 */
     int64_t shape[STK_MAX_DIMS]; /* shape of a row, or of the largest one if rows vary; 0: unknown */
-    bool image;                  /* ARRAY of u8 height x width x channels that the loader knows as an image */
+    bool image;                  /* ARRAY of u8 height x width x channels that the loader handles as an image */
     int64_t largest_bytes;       /* maximum size of a row; 0: unknown */
     int channel_axis;            /* ARRAY, IMAGE: channel axis of a row plus 1; 0: unknown */
     const char *extension;       /* extension of files in archives, such as "jpg"; NULL: default of the sink */
