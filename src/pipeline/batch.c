@@ -119,7 +119,8 @@ stk_status stk_batch_origin(const stk_batch *batch, int field, int64_t row, char
                          : !record ? "record: found NULL"
                                    : "path: expected a buffer of 1 byte or more");
     if (belongs_to_parent(batch))
-        return stki_fail(err, STK_E_FORKED, "this batch belongs to the parent process");
+        return stki_fail(err, STK_E_FORKED,
+                         "this batch was delivered in the parent process: open a loader in the child");
     if (field < 0 || field >= batch->core->plan_count)
         return stki_fail(err, STK_E_RANGE, "no field %d: the loader has %d", field, batch->core->plan_count);
     if (row < 0 || row >= batch->rows)
@@ -193,7 +194,8 @@ stk_status stk_batch_tensor(const stk_batch *batch, const char *name, stk_tensor
     if (!batch || !name || !out)
         return stki_fail(err, STK_E_BAD_ARG, "%s: found NULL", !batch ? "batch" : !name ? "name" : "out");
     if (belongs_to_parent(batch))
-        return stki_fail(err, STK_E_FORKED, "this batch belongs to the parent process");
+        return stki_fail(err, STK_E_FORKED,
+                         "this batch was delivered in the parent process: open a loader in the child");
     if ((status = stki_batch_tensor_find(batch->core, name, &which, err)) == STK_OK)
         get(batch, which, out);
     return status;
@@ -241,7 +243,8 @@ stk_status stk_batch_retain(stk_batch *batch, stk_stream *stream, stk_error *err
     if (!batch)
         return stki_fail(err, STK_E_BAD_ARG, "batch: found NULL");
     if (belongs_to_parent(batch))
-        return stki_fail(err, STK_E_FORKED, "this batch belongs to the parent process");
+        return stki_fail(err, STK_E_FORKED,
+                         "this batch was delivered in the parent process: open a loader in the child");
     if (stream && stream != batch->stream)
         status = await(batch, stream, err);
     if (status == STK_OK)

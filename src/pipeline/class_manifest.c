@@ -183,11 +183,11 @@ static stk_status merge(const char *field, stki_classes *out, char **origin, stk
 
     for (int64_t i = 0; i < common; i++)
         if (strcmp(stki_classes_name(out, i), stki_classes_name(more, i)) != 0)
-            return stki_fail_at(err, STK_E_MISMATCH,
-                                (stki_place){path, -1, -1, stki_classes_name(more, i), stki_classes_name(out, i)},
-                                "field %s: class %lld is not the one %s: the files number their classes differently; "
-                                "prepare them with the same source.classes",
-                                field, (long long)i, *origin);
+            return stki_fail_at(
+                err, STK_E_MISMATCH, (stki_place){path, -1, -1, stki_classes_name(more, i), stki_classes_name(out, i)},
+                "field %s: class %lld differs from the one %s: the files number their classes differently; "
+                "prepare them with the same source.classes",
+                field, (long long)i, *origin);
     if (more->count > out->count) {
         stki_free(*origin);
         stki_classes_fini(out);

@@ -168,7 +168,7 @@ static const stki_option loader_rows[] = {
                    .need = &needs_survival, STKI_C(stk_loader_opts, max_errors), STKI_C_ZERO(STK_NO_ERRORS)),
     STKI_DOUBLE(
         stki_loader_config, max_error_fraction, 0.01, 0, 1, "",
-        "With skip and substitute, the run ends if more than this fraction of an epoch's samples (of this rank) fails",
+        "With skip and substitute, the run ends if more than this fraction of this rank's samples in an epoch fails",
         .effect = STKI_ON_NOTHING, .need = &needs_survival, STKI_C(stk_loader_opts, max_error_fraction),
         STKI_C_ZERO(STK_NO_ERRORS)),
     STKI_STRING(stki_loader_config, error_list, NULL, "A file to which failed samples are written, as JSON Lines",

@@ -81,7 +81,7 @@ static stk_status read_node(stki_loader_config *config, const stki_node *node, s
     if ((status = stki_config_options(config, &stki_classes_table, node, &o, err)) != STK_OK)
         return status;
     return o.from ? read_paths(o.from, classes, err)
-                  : stki_fail_node(err, node, "from is missing: the file or folder that has the names");
+                  : stki_fail_node(err, node, "from is missing: the file or folder that contains the names");
 }
 
 stk_status stki_config_classes(stki_loader_config *config, const stki_node *source, stki_class_config *classes,

@@ -602,7 +602,7 @@ static void choose_pinning(stki_core *core)
         return;
     }
     if (core->config->pin_memory == STK_PIN_TRUE)
-        stki_config_note(core->config, "loader.pin_memory: slots are ordinary memory, since %s", core->pin_reason);
+        stki_config_note(core->config, "loader.pin_memory: slots are in ordinary memory, because %s", core->pin_reason);
 }
 
 /* ---- creation and destruction ---- */

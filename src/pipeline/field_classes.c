@@ -324,8 +324,8 @@ static stk_status fail_unknown(const settling *s, const stki_class_shard *shard,
         stki_reader_where(shard->texts, sample, where);
     stki_fail_at(
         err, STK_E_MISMATCH, (stki_place){path, sample, -1, NULL, NULL},
-        "%sclass: found %.80s, expected %s; set unknown_class to skip to leave out such samples, or to a number "
-        "to use as their class",
+        "%sclass: found %.80s, expected %s; unknown_class: skip leaves out such samples, unknown_class: NUMBER "
+        "assigns them to that class",
         where, name, expected);
     if (err) {
         stki_text(err->found, sizeof err->found, "%s", name);

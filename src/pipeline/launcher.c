@@ -115,10 +115,10 @@ stk_status stki_ranks_replicate(stki_ranks *ranks, int64_t replication, int64_t 
 
     if (ranks->world_size % replication != 0 || groups % blocks != 0)
         return stki_fail(err, STK_E_CONFIG,
-                         "loader.replication: found %lld rank%s in %lld block%s of groups of %lld, expected a "
-                         "multiple of %lld ranks",
-                         (long long)ranks->world_size, ranks->world_size == 1 ? "" : "s", (long long)blocks,
-                         blocks == 1 ? "" : "s", (long long)replication, (long long)replication * blocks);
+                         "loader.replication: found %lld rank%s, expected a multiple of replication (%lld) times "
+                         "replication_blocks (%lld)",
+                         (long long)ranks->world_size, ranks->world_size == 1 ? "" : "s", (long long)replication,
+                         (long long)blocks);
     ranks->data_world_size = groups / blocks;
     ranks->data_rank = ranks->rank / replication % ranks->data_world_size;
     return STK_OK;

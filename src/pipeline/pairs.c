@@ -489,7 +489,7 @@ static char *note_of(const stki_pair_config *how, const stki_names *first, const
         return NULL;
     return stki_format(
         "fields %s and %s are paired by position, because a list defines its order, but %" PRId64 " of %" PRId64
-        " names differ, the first: %s and %s (dataset.pair: name pairs by name, position omits this note)",
+        " names differ, the first: %s and %s (dataset.pair: name pairs by name, position suppresses this note)",
         first->field, names->field, differ, names->count, name_of(first, at, buffers[0]),
         name_of(names, at, buffers[1]));
 }

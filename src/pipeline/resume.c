@@ -271,8 +271,8 @@ static stk_status find_step(const stk_loader *loader, const stki_state *state, c
     if ((state->parts & STKI_STATE_GLOBAL_BATCH) && state->global_batch != core->batching.global_batch) {
         if (!stki_mul(step, state->global_batch, &rows) || rows % core->batching.global_batch != 0)
             return stki_fail(err, STK_E_MISMATCH,
-                             "the saved state is at step %" PRId64 " of %" PRId64
-                             " rows, which is not a multiple of the global batch size %" PRId64,
+                             "the saved state is %" PRId64 " steps of %" PRId64
+                             " rows into its epoch, expected a multiple of the global batch size, %" PRId64,
                              step, state->global_batch, core->batching.global_batch);
         step = rows / core->batching.global_batch;
     }

@@ -38,10 +38,11 @@ static const stki_option prep_rows[] = {
               "Approximate size of a piece, the unit of output that is redone after an interruption; rows that will be "
               "encoded are counted at their unencoded size",
               .need = &needs_output),
-    STKI_ENUM(stki_prep_section, inputs, sizes, inputs_words,
-              "What the manifest records of each input: its size (sizes), or also its XXH3 checksum (digests), for "
-              "which all inputs are read once more",
-              .need = &needs_output),
+    STKI_ENUM(
+        stki_prep_section, inputs, sizes, inputs_words,
+        "Whether the manifest records only the size of each input (sizes), or also its XXH3 checksum (digests), for "
+        "which all inputs are read once more",
+        .need = &needs_output),
     STKI_STRING(stki_prep_section, temporary, NULL, "The work folder; by default OUTPUT.prep next to the output",
                 .effect = STKI_ON_NOTHING, .flags = STKI_PATH),
 };

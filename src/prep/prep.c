@@ -385,7 +385,7 @@ static stk_status merge(stk_prep *prep, stki_prep_run *run, stki_prep_totals *to
     prep->result.missing_pieces = missing.count;
     if (status == STK_OK && missing.count > 0 && prep->opts.merge)
         status = stki_fail(err, STK_E_NOT_FOUND,
-                           "%s: missing %ss: %lld of %lld (%s): run their tasks first, or the job without --merge",
+                           "%s: missing %ss: %lld of %lld (%s): run their tasks first, or run the job without --merge",
                            run->work, unit_name(run), (long long)missing.count, (long long)run->units, missing.text);
     if (status != STK_OK || missing.count > 0 || prep->opts.no_merge) {
         stki_free(path);

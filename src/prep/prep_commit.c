@@ -432,7 +432,7 @@ static stk_status check_old(const stki_job *job, const stki_name_lock *name, boo
     if (force)
         return json_object_set(commit, "old", name->old) == 0 ? STK_OK : stki_fail_memory(err, 256, "a manifest");
     return stki_fail_at(
-        err, STK_E_IO, (stki_place){job->stem, -1, -1, "the manifest of another one", NULL},
+        err, STK_E_IO, (stki_place){job->stem, -1, -1, "the manifest of another job", NULL},
         "after this job was interrupted, another job completed an output of the same name; --force replaces it");
 }
 

@@ -190,9 +190,9 @@ static void replication(void **state)
             assert_int_equal(ranks.data_rank, cases[i].data_ranks[rank]);
         }
     assert_status(read_ranks("world_size: 8, replication: 3", &ranks, &err), STK_E_CONFIG);
-    assert_says("found 8 ranks in 1 block of groups of 3, expected a multiple of 3 ranks");
+    assert_says("found 8 ranks, expected a multiple of replication (3) times replication_blocks (1)");
     assert_status(read_ranks("world_size: 8, replication: 4, replication_blocks: 4", &ranks, &err), STK_E_CONFIG);
-    assert_says("expected a multiple of 16 ranks");
+    assert_says("found 8 ranks, expected a multiple of replication (4) times replication_blocks (4)");
 }
 
 /* The loader reports the source of the rank. Ranks that replicate each other get the same batches, and the groups

@@ -350,7 +350,7 @@ stk_status stki_tally_load(const stki_tally_form *form, const void *bytes, int64
     if (r.failed || memcmp(start, magic, sizeof magic) != 0 || get_number(&r) != (uint64_t)form->dtype ||
         get_number(&r) != flags_of(form) || get_number(&r) != (uint64_t)form->channels)
         return stki_fail(err, STK_E_CORRUPT,
-                         "saved statistics: they are of another field, or were computed with other options");
+                         "the saved statistics belong to another field or were computed with other options");
     status = stki_tally_create(form, stki_isa(), &tally, err);
     if (status != STK_OK)
         return status;
