@@ -97,7 +97,7 @@ bool stki_order_is_ready(const stki_order *order, int64_t epoch, int64_t positio
 /* Everything that an order depends on. Two orders with equal fingerprints have the same samples at the same positions.
  * The parts are compared separately, so that a message can name the one that differs; unused hashes are 0. */
 typedef struct stki_order_print {
-    uint64_t whole; /* hash of all below */
+    uint64_t whole; /* hash of all members below */
     uint64_t seed;
     int64_t length;   /* positions per epoch */
     uint32_t version; /* STKI_ORDER_VERSION */

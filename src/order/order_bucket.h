@@ -5,7 +5,8 @@
  * window. The contents of a window do not depend on ranks or workers.
  *
  * The windows in use are kept as tables, and so is the first window of the epoch, whose samples may be used as padding
- * at its end; the next window is sorted in advance (order_tables.h). This takes 112 bytes per position. Thread-safe. */
+ * at its end; the next window is sorted in advance (order_tables.h). The tables take 112 bytes per position of a
+ * window. Thread-safe. */
 #ifndef STKI_ORDER_BUCKET_H
 #define STKI_ORDER_BUCKET_H
 

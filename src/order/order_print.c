@@ -1,7 +1,7 @@
 /* order_print.c: hashes of everything that an order depends on (XXH3-64 of the numbers as little-endian 64-bit words).
  * Computed once, at creation, while the lists are available. */
 #include "order_print.h"
-#define XXH_INLINE_ALL /* xxHash inlined: no state, no calls */
+#define XXH_INLINE_ALL
 #include <string.h>
 #include <xxhash.h>
 

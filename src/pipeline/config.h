@@ -30,7 +30,7 @@ typedef struct stki_dataset_config {
     int64_t index_count;
 } stki_dataset_config;
 
-/* `split`: which part of the samples is used. */
+/* The section `split`, which selects a part of the samples. */
 typedef struct stki_split_config {
     int part, method; /* enum stki_split_part, enum stki_split_method */
     double fraction;  /* fraction of the samples in `val` */

@@ -1,5 +1,5 @@
-/* config_classes.c: source.classes of a field: a list of names, the word sorted, a file, or {from: PATH}. Files are
- * read when the data set is opened (field_classes.c). */
+/* config_classes.c: reads source.classes of a field: a list of names, the word sorted, a file, or {from: PATH}. Files
+ * are read when the data set is opened (field_classes.c). */
 #include "allocate.h"
 #include "classes.h"
 #include "config.h"

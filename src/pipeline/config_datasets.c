@@ -1,6 +1,6 @@
-/* config_datasets.c: the list `datasets`: data sets that are mixed by weight. All of them have the same field names as
- * the first one. dtype, layout and transforms of the first data set's fields apply to all; the others may repeat them.
- */
+/* config_datasets.c: reads the list `datasets`, the data sets that are mixed by weight. All of them have the same field
+ * names as the first one. dtype, layout and transforms of the first data set's fields apply to all; the others may
+ * repeat them. */
 #include "allocate.h"
 #include "config.h"
 #include "error.h"

@@ -1,4 +1,5 @@
-/* config_fields.c: the fields of a data set: the tables of `dataset.fields.NAME` and of its `synthetic`. */
+/* config_fields.c: reads the fields of a data set. Contains the option tables of `dataset.fields.NAME` and of its
+ * `synthetic`. */
 #include "allocate.h"
 #include "checked.h"
 #include "config.h"

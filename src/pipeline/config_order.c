@@ -1,4 +1,4 @@
-/* config_order.c: the keys of the loader section about selection and order that need more than an option row.
+/* config_order.c: reads the keys of the loader section about selection and order that need more than an option row.
  * selection.c applies them to the data. */
 #include "allocate.h"
 #include "config.h"

@@ -1,6 +1,6 @@
 /* config_ranks.c: derives the rank of this process, among all processes and among the groups that read different data,
- * from the keys rank, world_size, launcher and replication. Values set both in the config and by a launcher must agree.
- */
+ * from the keys rank, world_size, launcher, replication and replication_blocks. Values set both in the config and by a
+ * launcher must agree. */
 #include "config.h"
 #include "error.h"
 #include <string.h>

@@ -1,4 +1,5 @@
-/* config_source.c: the section `source` of a field: properties that the file does not record, and how it is read. */
+/* config_source.c: reads the section `source` of a field: properties that the file does not record, and how it is
+ * read. */
 #include "checked.h"
 #include "config.h"
 #include "error.h"

@@ -16,7 +16,7 @@ typedef struct stki_shards {
 /* Takes ownership of the reader, even on failure. */
 stk_status stki_shards_add(stki_shards *all, stki_reader *reader, stk_error *err);
 
-/* The value of stki_reader_opts.integers for a field. `asked`: the field in the first data set. */
+/* Returns the value of stki_reader_opts.integers for a field. `asked`: the field in the first data set. */
 stk_dtype stki_core_integers(const stki_field_config *asked);
 
 /* Opens the files of field `number` of data set `source` (0: the only one), pairs them with those of the previous

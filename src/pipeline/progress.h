@@ -31,7 +31,8 @@ void stki_progress_release(stki_progress *progress, int lease);
 void stki_progress_position(stki_progress *progress, int64_t *step, stki_totals *before);
 /* Returns the next step to be delivered, and the totals of the steps before it. */
 void stki_progress_delivered(stki_progress *progress, int64_t *step, stki_totals *out);
-/* Continues at another step. Batches leased earlier no longer affect the position; they may be released at any time. */
+/* Moves the position to another step. Batches leased earlier no longer affect the position; they may be released at any
+ * time. */
 void stki_progress_restart(stki_progress *progress, int64_t step, const stki_totals *before);
 
 #endif

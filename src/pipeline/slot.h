@@ -33,7 +33,8 @@ enum stki_row_state {
     STKI_ROW_FAILED_WITH_PARTNER /* only the sample it is mixed with failed */
 };
 
-/* A batch is its slot. The thread that fills the slot and the consumer write to different cache lines. */
+/* A batch and its slot are the same object. The thread that fills the slot and the consumer write to different cache
+ * lines. */
 struct stk_batch {
     stki_ring_slot ring; /* must be first: the ring casts to it */
     /* written by the thread that opens or completes the step, read by the consumer */

@@ -96,8 +96,8 @@ static int64_t offset_of(const stki_core *core, const char *path, int64_t record
     return -1;
 }
 
-/* Reads what the worker has published. Returns false if the worker changed it meanwhile, so that the values may be
- * inconsistent. */
+/* Reads the activity that the worker has published. Returns false if the worker changed it meanwhile, so that the
+ * values may be inconsistent. */
 static bool look_once(const stki_worker *worker, stki_doing *out, int64_t *since)
 {
     *since = atomic_load_explicit(&worker->since_ns, memory_order_acquire);

@@ -29,7 +29,7 @@ typedef struct pass {
     int64_t at;       /* the next step of the loader */
     bool mapped;      /* rows are counted in place, without the loader */
     bool *merged;     /* [units] */
-    uint64_t key;     /* hash of the job's files */
+    uint64_t key;     /* hash of everything that determines the tallies; part of their file names */
     stki_u128 inputs; /* hash of the inputs' sizes and modification times */
 } pass;
 

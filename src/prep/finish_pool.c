@@ -313,7 +313,7 @@ static void settle_slot(stki_finish_slot *slot, const stki_finish_rows *work)
             stki_sink_value value = slot->values[row * fields + f];
             const int64_t at = slot->at[row * fields + f];
 
-            if (at >= 0) /* if all values are empty, there is no memory */
+            if (at >= 0) /* no memory was allocated if all values are empty */
                 value.bytes = value.size > 0 ? slot->memory[slot->worker[row]].bytes + at : "";
             slot->values[slot->good * fields + f] = value;
         }

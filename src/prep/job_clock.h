@@ -1,6 +1,6 @@
 /* job_clock.h: measures how long all processes of a job have worked on it, including interrupted runs. Each process
  * keeps its own time in a file of the work folder, WORK/seconds-XXXXXX, and updates it every second, so that SIGKILL
- * loses no more than a second. One thread at a time. */
+ * loses no more than a second. Used by one thread at a time. */
 #ifndef STKI_JOB_CLOCK_H
 #define STKI_JOB_CLOCK_H
 

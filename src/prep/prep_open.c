@@ -11,7 +11,7 @@
 #include "token_split.h"
 #include <string.h>
 
-#define BATCH_BYTES (INT64_C(2) << 20) /* assuming rows of the largest size */
+#define BATCH_BYTES (INT64_C(2) << 20) /* size of a batch of rows of the largest size */
 #define SLOTS_BYTES (INT64_C(24) << 20)
 enum { BATCH_MOST = 1024, SLOTS_LEAST = 6, SLOTS_MOST = 32 };
 

@@ -66,7 +66,7 @@ typedef struct stki_prep_run {
     stki_row_feed rows;
     int field_count;
     stki_prep_field *fields;
-    stki_sink_field *sink_fields; /* the fields' `out` */
+    stki_sink_field *sink_fields; /* the member `out` of each field */
     stki_observer **observers;
     int observer_count;
     int64_t batch_rows;

@@ -34,7 +34,7 @@ typedef struct stki_row_feed {
     bool started;               /* the loader's workers have been started */
     bool seeks;                 /* the loader must seek first */
     stki_held *current;         /* the batch that contains `at`, or NULL */
-    int64_t row;                /* next row of it */
+    int64_t row;                /* its next row */
     stki_skipped_list left_out; /* skipped samples of delivered batches, not yet returned */
     stki_held *held;            /* batches in use and free ones */
     int held_count;

@@ -7,7 +7,8 @@
 
 typedef struct stki_running_sums stki_running_sums;
 
-/* For a sink whose files are append-only (`settled`). NULL with STK_OK: they are not. */
+/* Creates the sums of a sink whose files are append-only (`settled`). *out is NULL if they are not, or if there are too
+ * many of them. */
 stk_status stki_running_sums_create(const stki_sink *sink, stki_running_sums **out, stk_error *err);
 void stki_running_sums_destroy(stki_running_sums *sums); /* NULL is allowed */
 /* Adds the bytes since the last call. */

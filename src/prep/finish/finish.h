@@ -73,8 +73,8 @@ typedef struct stki_finish_options {
 extern const stki_option_table stki_finish_table; /* table of `output.fields.NAME`, which depends on `encode` */
 /* Prints the names of all encoders, for help and docs, and returns true if `table` is the one above. */
 bool stki_finish_about(const stki_option_table *table, FILE *to);
-/* Fails with STK_E_CONFIG because the rows are unsuitable. The message has the location of the field's options (NULL:
- * "output.fields.NAME: "). */
+/* Fails with STK_E_CONFIG because the rows are unsuitable. The message contains the location of the field's options
+ * (NULL: "output.fields.NAME: "). */
 stk_status stki_finish_refuse(stk_error *err, const stki_node *options, const stki_sink_field *in, const char *format,
                               ...) STK_PRINTF(4, 5);
 /* STK_E_CONFIG: the rows are not images of u8 (or u16, if `deep`), height x width (x 1 or 3 channels). `encode` is used
@@ -83,7 +83,8 @@ stk_status stki_finish_takes_pixels(const stki_node *options, const stki_sink_fi
                                     stk_error *err);
 /* Describes the result of encoding such rows: images. */
 void stki_finish_gives_images(const stki_sink_field *in, stki_sink_field *out);
-/* STK_E_CONFIG: the rows are not the bytes of image files. The result is image files too. */
+/* STK_E_CONFIG: the rows are not the bytes of image files. The results are image files as well, which
+ * stki_finish_gives_files describes. */
 stk_status stki_finish_takes_files(const stki_node *options, const stki_sink_field *in, const char *encode,
                                    stk_error *err);
 void stki_finish_gives_files(stki_sink_field *out);

@@ -2,8 +2,8 @@
  * matches is also a piece, so no byte is lost.
  *
  * Patterns are written for other regular expression libraries, in which \s is Unicode's White_Space property (PCRE2's
- * \s also matches U+180E) and \w includes marks and connector punctuation (not in PCRE2 before 10.43). \s, \S, \w and
- * \W are therefore replaced before a pattern is compiled. */
+ * \s also matches U+180E) and \w includes marks and connector punctuation (not in PCRE2 before 10.43). Both are
+ * therefore replaced before a pattern is compiled, as are \S and \W outside sets. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "token_split.h"
 #include "allocate.h"
@@ -91,7 +91,8 @@ static void give(void *block, void *unused)
 
 /* ---- patterns ---- */
 
-/* Replaces \s, \S, \w and \W. The caller frees *out with stki_free. Nested sets have a different meaning in PCRE2. */
+/* Replaces \s and \w, and outside sets also \S and \W. The caller frees *out with stki_free. Nested sets have a
+ * different meaning in PCRE2. */
 static stk_status translate(const char *pattern, bool ruby, char **out, stk_error *err)
 {
     stki_text_build build = {0};

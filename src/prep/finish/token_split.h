@@ -18,7 +18,8 @@ const char *stki_token_pattern_list(const char *last, char *buffer, int size);
 
 /* \s in the pattern matches Unicode's White_Space property, as in the libraries for which these patterns were written.
  * `ruby`: the pattern has Oniguruma's Ruby syntax, as in a tokenizer.json: ^ and $ match at line ends. STK_E_CONFIG:
- * not a regular expression; the message contains the position. STK_E_UNSUPPORTED: `ruby`, and nested sets. */
+ * not a regular expression; the message contains the position. STK_E_UNSUPPORTED: `ruby` is set and the pattern
+ * contains nested sets. */
 stk_status stki_token_split_create(const char *pattern, bool ruby, stki_token_split **out, stk_error *err);
 void stki_token_split_destroy(stki_token_split *split); /* NULL is allowed */
 stk_status stki_token_finder_create(const stki_token_split *split, stki_token_finder **out, stk_error *err);

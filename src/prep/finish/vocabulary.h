@@ -104,7 +104,7 @@ stk_status stki_vocabulary_add_added(stki_vocabulary *vocabulary, const stki_add
 /* Builds the tables after all tokens have been added. STK_E_UNSUPPORTED: one of the 256 bytes is not a token.
  * STK_E_CORRUPT: duplicates. */
 stk_status stki_vocabulary_finish(stki_vocabulary *vocabulary, stk_error *err);
-/* To be called after stki_vocabulary_finish, for merging by pairs: the first allocates the list, the second adds a
+/* To be called after stki_vocabulary_finish, for merging by pairs: the first allocates the list, and the second adds a
  * pair. */
 stk_status stki_vocabulary_pairs(stki_vocabulary *vocabulary, int64_t count, stk_error *err);
 stk_status stki_vocabulary_add_pair(stki_vocabulary *vocabulary, const uint8_t *left, int64_t left_bytes,

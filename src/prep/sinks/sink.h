@@ -71,7 +71,8 @@ typedef struct stki_sink_opts {
     int threads;         /* number of additional threads that the sink may use */
 } stki_sink_opts;
 
-/* The size of some rows in the files of a data set. Zeroed: no rows. Both numbers may be scaled to more rows. */
+/* The size that some rows occupy in the files of a data set. Zeroed: no rows. Both numbers may be scaled to more
+ * rows. */
 typedef struct stki_sink_size {
     int64_t rows, bytes; /* bytes: only the rows, without the fixed part of a file */
     int64_t fixed; /* fixed part, which depends only on the fields and is computed once by `measure`; 0: not yet */

@@ -8,7 +8,7 @@
 #include "finish.h"
 
 typedef struct stki_observer stki_observer;
-typedef struct stki_seen stki_seen; /* the result for some rows; the observer's struct */
+typedef struct stki_seen stki_seen; /* the result for some rows, defined by the observer */
 
 typedef struct stki_observer_ops {
     const char *name; /* "stats" */

@@ -52,7 +52,7 @@ stk_status stki_counts_add(stki_counts *counts, const stki_stats_loops *loops, i
 void stki_counts_hurry(stki_counts *counts, int64_t after);
 stk_status stki_counts_settle(stki_counts *counts, stk_error *err);
 stk_status stki_counts_merge(stki_counts *into, const stki_counts *from, stk_error *err);
-/* Return the bins of a page. If they do not exist, the first function allocates them, the second returns NULL. */
+/* Return the bins of a page. If they do not exist, the first function allocates them and the second returns NULL. */
 stk_status stki_counts_page(stki_counts *counts, int64_t channel, int page, uint64_t **out, stk_error *err);
 const uint64_t *stki_counts_look(const stki_counts *counts, int64_t channel, int page);
 
