@@ -70,16 +70,14 @@ tables = json.loads(_core.options_tables())
 loader = options_of(tables, lambda section: section == "loader")
 field = options_of(tables, lambda section: section == FIELD)
 source = options_of(tables, lambda section: section == SOURCE or section.startswith(SOURCE + " "))
-dataset = {name: option for name, option in options_of(tables, lambda section: section == "dataset").items() if name != "fields"}
 write("_options.py", [
     HEAD, "import os\nfrom datetime import timedelta\nfrom typing import Any, Literal, SupportsFloat, SupportsInt, TypedDict\n\n"
     "Seconds = SupportsFloat | str | timedelta\nDType = Any\n",
-    names("LOADER", loader), names("FIELD", field), names("SOURCE", source), names("DATASET", dataset),
+    names("LOADER", loader), names("FIELD", field), names("SOURCE", source),
     dictionary("LoaderOptions", "Options of a loader.", loader),
     dictionary("FieldOptions", "Options of a field and of its source.",
-               {name: option for name, option in {**source, **field}.items() if name != "path"}),
-    dictionary("DatasetOptions", "Options of a data set.", dataset)])
+               {name: option for name, option in {**source, **field}.items() if name != "path"})])
 transforms = _core.transforms()
 write("_transforms.py", [
-    HEAD, "from typing import Any\n\nfrom ._config import Transform, make\n",
+    HEAD, "from typing import Any\n\nfrom ._calls import Transform, make\n",
     f"__all__ = {[name for name, *_ in transforms]!r}", *(transform(name, examples) for name, *examples in transforms)])

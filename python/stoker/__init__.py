@@ -10,8 +10,8 @@
 
 from . import _core
 from ._batch import Batch
-from ._calls import transform
-from ._config import Dataset, Field, Transform
+from ._calls import Transform, transform
+from ._config import Dataset, Field
 from ._core import Tensor
 from ._errors import (StokerError, StokerFileNotFoundError, StokerKeyError, StokerMemoryError, StokerOSError,
                       StokerRuntimeError, StokerTimeoutError, StokerTypeError, StokerValueError)

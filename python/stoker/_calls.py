@@ -1,4 +1,4 @@
-"""Custom transforms in Python."""
+"""Transforms: steps of a config, and functions in Python."""
 
 from __future__ import annotations
 
@@ -7,10 +7,37 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from . import _core, _errors, _transforms
+from . import _core, _errors
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _names: dict[Callable[..., Any], str] = {}
+
+
+class Transform(dict[str, Any]):
+    """A step of a field's list of transforms, as in a config: {"random_crop": {"size": 224, "padding": 8}}."""
+
+
+def make(name: str, first: str, value: tuple[Any, ...], parameters: dict[str, Any]) -> Transform:
+    if len(value) > 1:
+        raise TypeError(f"{name}() takes one positional argument, found {len(value)}")
+    if value and parameters:
+        if not first or first in parameters:
+            raise TypeError(f"{name}() takes either a positional argument or keyword arguments")
+        return Transform({name: {first: value[0], **parameters}})
+    return Transform({name: value[0] if value else parameters})
+
+
+def dtype_name(value: Any) -> str | None:
+    """Returns the name of a dtype of NumPy, ml_dtypes, torch or JAX, and None for other objects."""
+    if type(value).__module__ == "torch" and type(value).__name__ == "dtype":
+        return str(value).removeprefix("torch.")
+    if isinstance(value, type) or type(value).__name__.endswith(("DType", "dtype")) or hasattr(value, "itemsize"):
+        try:
+            import numpy
+            return str(numpy.dtype(value).name)
+        except (ImportError, TypeError):
+            return None
+    return None
 
 
 def transform(function: Function | None = None, *, name: str | None = None, dtype: Any = None,
@@ -31,8 +58,7 @@ def transform(function: Function | None = None, *, name: str | None = None, dtyp
     _refuse_modules(function)
     if function is None:
         return lambda function: transform(function, name=name, dtype=dtype, shape=shape)
-    from ._config import plain
-    result = None if dtype is None else plain(dtype)
+    result = dtype_name(dtype) or dtype
 
     def form(given: str, axes: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
         return result or given, tuple(shape(axes) if callable(shape) else shape if shape is not None else axes)
@@ -53,7 +79,7 @@ def _refuse_modules(function: Any) -> None:
     name = type(function).__name__
     own = re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
     raise _errors.StokerTypeError(f"transforms: found {name}, which takes PIL images or torch tensors: use "
-                                  + (f"stoker.{own}" if hasattr(_transforms, own) else "a transform of stoker")
+                                  + (f"stoker.{own}" if own in (known for known, *_ in _core.transforms()) else "a transform of stoker")
                                   + ", or a function that takes and returns a NumPy array", "unsupported")
 
 

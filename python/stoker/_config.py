@@ -11,28 +11,11 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from . import _errors, _options
-from ._options import DatasetOptions, FieldOptions
+from ._calls import Transform, dtype_name, name_of
+from ._options import FieldOptions
 
 if TYPE_CHECKING:
     from typing import Unpack
-
-Step = Mapping[str, Any]
-"""A transform as in a config: {"resize": 256}."""
-
-
-class Transform(dict[str, Any]):
-    """A step of a field's list of transforms, as in a config: {"random_crop": {"size": 224, "padding": 8}}."""
-
-
-def make(name: str, first: str, value: tuple[Any, ...], parameters: dict[str, Any]) -> Transform:
-    if len(value) > 1:
-        raise TypeError(f"{name}() takes one positional argument, found {len(value)}")
-    if value and parameters:
-        if not first or first in parameters:
-            raise TypeError(f"{name}() takes either a positional argument or keyword arguments")
-        return Transform({name: {first: value[0], **parameters}})
-    return Transform({name: value[0] if value else parameters})
-
 
 _TORCH = {
     "batch_sampler": "select the samples with indices and weights",
@@ -116,19 +99,6 @@ def _numbers(value: Any) -> Any:
     return None
 
 
-def _dtype(value: Any) -> str | None:
-    """Returns the name of a dtype of NumPy, ml_dtypes, torch or JAX, and None for other objects."""
-    if type(value).__module__ == "torch" and type(value).__name__ == "dtype":
-        return str(value).removeprefix("torch.")
-    if isinstance(value, type) or type(value).__name__.endswith(("DType", "dtype")) or hasattr(value, "itemsize"):
-        try:
-            import numpy
-            return str(numpy.dtype(value).name)
-        except (ImportError, TypeError):
-            return None
-    return None
-
-
 def plain(value: Any, name: str = "") -> Any:
     """Converts the value to JSON types. name: the key, for errors."""
     if value is None or isinstance(value, (bool, int, str)):
@@ -145,12 +115,11 @@ def plain(value: Any, name: str = "") -> Any:
         return {str(key): plain(item, f"{name}.{key}" if name else str(key)) for key, item in value.items()}
     if (numbers := _numbers(value)) is not None:
         return numbers
-    if (dtype := _dtype(value)) is not None:
+    if (dtype := dtype_name(value)) is not None:
         return dtype
     if isinstance(value, (Iterable, Sequence)) and not isinstance(value, (bytes, bytearray)):
         return [plain(item, name) for item in value]
     if callable(value):
-        from ._calls import name_of
         return {"call": name_of(value)}
     raise _errors.StokerTypeError(f"{name + ': ' if name else ''}found {type(value).__name__}, expected a string, a number, a list or a mapping",
                                   "config")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from . import _config, _core
+from ._loader import source
 
 
 def prep(job: str | os.PathLike[str] | Mapping[str, Any], *, progress: Callable[[dict[str, Any]], Any] | None = None,
@@ -25,7 +26,6 @@ def prep(job: str | os.PathLike[str] | Mapping[str, Any], *, progress: Callable[
     Ctrl-C stops the job quickly; the same call resumes it.
     Raises: StokerError, as loaders do; status "busy": another process is using the work folder.
     """
-    from ._loader import source
     path, text, _ = source(job, {})
     _config.check_sets(sets)
     return _core.prep(path, text,

@@ -1,6 +1,9 @@
 """Tests of the rest of the API: transforms in Python, preparation jobs, files, previews, failed samples, and where
 rows come from."""
 
+import ast
+import glob
+import graphlib
 import os
 import signal
 import struct
@@ -246,6 +249,18 @@ class Examples(Case):
                                   text=True, check=True, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"}).stdout for _ in range(2)]
         self.assertEqual(outputs[0], outputs[1])
         self.assertGreater(float(outputs[0].split()[2].rstrip("%")), 90)
+
+
+class Package(Case):
+    def test_modules_do_not_import_each_other(self):
+        imports = {}
+        for path in glob.glob(os.path.join(os.path.dirname(stoker.__file__), "_*.py")):
+            with open(path, encoding="utf8") as file:
+                nodes = [node for node in ast.walk(ast.parse(file.read())) if isinstance(node, ast.ImportFrom) and node.level]
+            imports[os.path.basename(path)[:-3]] = {name for node in nodes for name in ([node.module] if node.module else [
+                alias.name for alias in node.names])}
+        self.assertIn("_config", imports["_loader"])
+        graphlib.TopologicalSorter(imports).prepare()
 
 
 class Looks(Case):
