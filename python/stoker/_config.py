@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from . import _errors, _options
-from ._calls import Transform, dtype_name, name_of
+from ._calls import dtype_name, name_of
 from ._options import FieldOptions
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Field:
         self.options: dict[str, Any] = {}
         source: dict[str, Any] = {}
         for name, value in given.items():
-            if name == "transforms" and (callable(value) or isinstance(value, Transform)):
+            if name == "transforms" and (callable(value) or isinstance(value, Mapping)):
                 value = [value]
             if name in _options.FIELD:
                 self.options[name] = value

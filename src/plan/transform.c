@@ -652,7 +652,7 @@ stk_status stki_fold_create(const stki_field_config *config, stk_dtype source, i
         s.fold->a[0] = 1;
     if (status == STK_OK && transforms && transforms->kind != STKI_NODE_LIST &&
         !(transforms->kind == STKI_NODE_SCALAR && !*transforms->text))
-        status = stki_fail_value(err, transforms, "a list of operations");
+        status = stki_fail_value(err, transforms, "a list of operations: [{normalize: imagenet}]");
     for (int i = 0; status == STK_OK && transforms && i < transforms->count; i++, s.index = i)
         status = step(&s, transforms->items[i], err);
     if (status == STK_OK && s.fold->geometry.box_field && !s.fold->geometry.resizes)

@@ -69,6 +69,11 @@ class Mistakes(Case):
             error = self.fails(TypeError, "config", call)
             self.assertTrue(str(error).startswith(key + ": found object"), error)
 
+    def test_a_step_that_is_not_in_a_list_in_a_config(self):
+        fields = {"x": {"path": DIGITS, "transforms": {"scale": 2}}}
+        error = self.fails(ValueError, "config", stoker.Loader, {"dataset": {"fields": fields}})
+        self.assertEqual((error.found, error.expected), ("a map", "a list of operations: [{normalize: imagenet}]"))
+
     def test_methods_of_arrays_that_a_tensor_lacks(self):
         with open_digits(to=None) as loader, self.assertRaisesRegex(AttributeError, "no attribute 'mean': use its numpy\\(\\)"):
             loader.next()["image"].mean()

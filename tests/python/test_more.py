@@ -39,7 +39,7 @@ class Transforms(Case):
                     self.assertTrue((batch["image"] == IMAGES[batch.indices][:, ::-1] * numpy.float32(0.5)).all())
 
     def test_a_single_step_need_not_be_in_a_list(self):
-        for step in (lambda image: image * 2, stoker.scale(2)):
+        for step in (lambda image: image * 2, stoker.scale(2), {"scale": 2}):
             with stoker.Loader({"image": stoker.Field(DIGITS, transforms=step)}, batch_size=64, to="numpy") as loader:
                 self.assertTrue((loader.next()["image"] == IMAGES[:64] * 2).all())
 
