@@ -157,16 +157,6 @@ static PyObject *member_layout(PyObject *object, void *unused)
     return core_text(layout ? layout : "");
 }
 
-static PyObject *member_refused(PyObject *object, void *unused)
-{
-    const stki_member *member = member_of((core_member *)object);
-
-    (void)unused;
-    if (member->status == STK_OK)
-        Py_RETURN_NONE;
-    return core_text(member->why ? member->why : stk_status_text(member->status));
-}
-
 /* Returns the names of the classes, in the order of their numbers, or None. */
 static PyObject *member_classes(PyObject *object, PyObject *unused)
 {
@@ -206,7 +196,6 @@ static PyGetSetDef member_getters[] = {
     {"shape", member_shape, NULL, "Its shape, with the number of samples first; None for an axis that varies.", NULL},
     {"dtype", member_dtype, NULL, "The name of its dtype.", NULL},
     {"layout", member_layout, NULL, "Layout in the file: \"contiguous\", \"chunked\", \"records\", …", NULL},
-    {"refused", member_refused, NULL, "Why it cannot be read, or None.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

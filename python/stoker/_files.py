@@ -13,7 +13,24 @@ from typing import Any, NoReturn
 from . import _core, _errors
 
 
-class Member:
+class _Open:
+    """What an open file and its members have in common. Both are true, even if they are empty."""
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        import numpy
+        return numpy.array(self.numpy(), dtype, copy=copy)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError(f"a stoker.{type(self).__name__} cannot be pickled or copied: pass the path, and open it in the other process")
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"a stoker.{type(self).__name__} has no attribute '{name}': use its numpy()")
+
+
+class Member(_Open):
     """An array, or a sequence of samples, in an open file.
 
     `member[5]` is a copy of a sample as a NumPy array (a NumPy scalar if a sample is a number). `member[a:b]`, and every other index that
@@ -29,10 +46,15 @@ class Member:
         self.layout: str = member.layout
 
     def __len__(self) -> int:
+        if self.ndim == 0:
+            raise TypeError("len() of a scalar")
         return len(self._member)
 
+    def __contains__(self, value: Any) -> bool:
+        return value in self.numpy()
+
     def __getitem__(self, index: Any) -> Any:
-        if not isinstance(index, bool) and getattr(index, "ndim", 0) == 0:  # not an array of indices
+        if self.ndim and not isinstance(index, bool) and getattr(index, "ndim", 0) == 0:  # not an array of indices
             try:
                 number = operator.index(index)
             except TypeError:
@@ -60,10 +82,6 @@ class Member:
         except BufferError:  # the opposite byte order
             return tensor.clone().numpy()
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        array = self.numpy()
-        return array.astype(dtype or array.dtype) if copy or (dtype is not None and dtype != array.dtype) else array
-
     def classes(self) -> list[str] | None:
         """Returns the names of the classes, in the order of their numbers, or None if they have no names."""
         return self._member.classes()
@@ -72,37 +90,40 @@ class Member:
         return f"<stoker.Member {self.name!r}: {self.dtype} {self.shape}, {self.layout}>"
 
 
-class File(Mapping[str, Member]):
+class File(_Open, Mapping[str, Member]):
     """An open file or folder of any format that loaders read: a mapping from names to members.
 
     The leading slash of HDF5 names may be omitted. A file with a single array has one member, named "", and behaves like that member:
-    `file[5]`, `file[2:4]`, `file.shape`, `len(file)`, `for sample in file`, `numpy.asarray(file)`. Only keys(), values() and items()
-    are those of the mapping.
+    `file[5]`, `file[2:4]`, `file.shape`, `len(file)`, `5 in file`, `for sample in file`, `numpy.asarray(file)`. Only keys(), values() and
+    items() are those of the mapping. A file is true, even if it is empty.
+
+    close(), or the end of `with stoker.open(path) as file`, releases it. Members and arrays that it returned remain valid.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.fsdecode(path)
         self._file = _core.open_file(path)
-        self.path = os.fspath(path)
         self.format: str = self._file.format
         self._members = {member.name: Member(member) for member in self._file.members()}
 
+    @property
+    def _array(self) -> Member | None:
+        """The member of a file whose only member has no name."""
+        return self._members.get("") if len(self._members) == 1 else None
+
     def __getitem__(self, name: Any) -> Any:
         if not isinstance(name, str):
-            return self._only(f"member {name!r}")[name]
+            return (self._array or self._refuse(f"member {name!r}"))[name]
         for one in (name, "/" + name, name.removeprefix("/")):
-            if one in self._members:  # no truth test, because an empty member is false
+            if one in self._members:
                 return self._members[one]
         return self._refuse(f"member {name!r}")
 
-    def _is_array(self) -> bool:
-        return list(self._members) == [""]
-
-    def _only(self, what: str) -> Member:
-        """Returns the member of a file whose only member has no name."""
-        return self._members[""] if self._is_array() else self._refuse(what)
+    def __contains__(self, name: Any) -> bool:
+        return super().__contains__(name) if isinstance(name, str) or not self._array else name in self._array
 
     def _refuse(self, what: str) -> NoReturn:
-        if self._is_array():
+        if self._array:
             raise _errors.StokerKeyError(f"{self.path} has no {what}; it has a single array without a name: use file[5] or file.numpy()", "not_found",
                                          self.path)
         names = ", ".join(map(repr, list(self._members)[:20])) + (", …" if len(self._members) > 20 else "")
@@ -111,16 +132,15 @@ class File(Mapping[str, Member]):
 
     def __getattr__(self, name: str) -> Any:
         """The attributes of a file with a single array are those of its member."""
-        if name.startswith("_") or not self._is_array():
+        if name in ("_file", "_members"):
+            raise _errors.StokerRuntimeError(f"{self.path} is closed", "closed", self.path)
+        if name.startswith("_") or not self._array:
             raise AttributeError(f"a stoker.File has no attribute '{name}'")
-        return getattr(self._members[""], name)
+        return getattr(self._array, name)
 
     def numpy(self) -> Any:
         """Returns the array of a file with a single array, read-only."""
-        return self._only("array without a name").numpy()
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        return self._only("array without a name").__array__(dtype, copy)
+        return (self._array or self._refuse("array without a name")).numpy()
 
     def keys(self) -> KeysView[str]:
         return self._members.keys()
@@ -132,18 +152,30 @@ class File(Mapping[str, Member]):
         return self._members.items()
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self._members[""] if self._is_array() else self._members)
+        return iter(self._array or self._members)
 
     def __len__(self) -> int:
-        return len(self._members[""] if self._is_array() else self._members)
+        return len(self._array or self._members)
 
     def sample_name(self, index: int) -> str | None:
         """Returns the path of a sample's file, relative to the folder, if samples are files; otherwise None."""
-        name: str | None = self._file.sample_name(index)
-        return name
+        return self._file.sample_name(index)
+
+    def close(self) -> None:
+        """Releases the file. Members and arrays that it returned remain valid."""
+        self.__dict__.pop("_file", None)
+        self.__dict__.pop("_members", None)
+
+    def __enter__(self) -> File:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def __repr__(self) -> str:
-        what = f"{self.dtype} {self.shape}" if self._is_array() else f"{len(self)} member{'' if len(self) == 1 else 's'}"
+        if "_file" not in self.__dict__:
+            return f"<stoker.File {self.path}: closed>"
+        what = f"{self.dtype} {self.shape}" if self._array else f"{len(self)} member{'' if len(self) == 1 else 's'}"
         return f"<stoker.File {self.path}: {self.format}, {what}>"
 
 

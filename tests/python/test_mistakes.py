@@ -1,7 +1,8 @@
 """Tests of typical mistakes of new users: each raises an exception with the right status and built-in type."""
 
-import pickle
+import copy
 import os
+import pickle
 import tempfile
 import traceback
 import unittest
@@ -176,6 +177,48 @@ class Mistakes(Case):
         with self.assertRaisesRegex(IndexError, "found index -1798, but there are 1797 samples"):
             labels[-1798]
         self.assertFalse(hasattr(file, "nothing"))
+
+    def test_a_file_of_a_scalar(self):
+        path = os.path.join(self.folder, "scalar.npy")
+        numpy.save(path, numpy.float32(3.5))
+        file = stoker.open(path)
+        for one in (file, file[""]):
+            self.assertTrue(one)
+            self.assertEqual((one.shape, one[()], numpy.asarray(one)), ((), 3.5, 3.5))
+            self.assertTrue(3.5 in one and 3 not in one)
+            self.assertRaises(TypeError, len, one)
+            self.assertRaises(TypeError, list, one)
+            self.assertRaises(IndexError, lambda: one[0])
+
+    def test_what_numpy_expects_of_an_array(self):
+        file = stoker.open(DIGITS)
+        for one in (file, file[""]):
+            self.assertTrue(16 in one and 17 not in one)
+            self.assertEqual(numpy.asarray(one, dtype="float64").dtype, numpy.float64)
+            self.assertTrue(numpy.shares_memory(numpy.asarray(one), numpy.array(one, copy=False)))
+            self.assertTrue(numpy.array(one).flags.writeable)
+            self.assertRaises(ValueError, numpy.array, one, dtype="float64", copy=False)
+            for call in (pickle.dumps, copy.copy):
+                self.assertRaisesRegex(TypeError, "pass the path", call, one)
+            with self.assertRaisesRegex(AttributeError, r"'mean': use its numpy\(\)"):
+                one.mean()
+
+    def test_a_file_that_was_closed(self):
+        def is_mapped():
+            with open("/proc/self/maps", encoding="utf8") as maps:
+                return path in maps.read()
+        path = os.path.join(os.path.realpath(self.folder), "x.npy")
+        numpy.save(path, IMAGES)
+        with stoker.open(path) as file:
+            image, array = file[5], file.numpy()
+        file.close()
+        for call in (lambda: file[5], lambda: len(file), lambda: list(file), lambda: "" in file, lambda: file.shape, file.numpy, file.keys,
+                     lambda: file.sample_name(0)):
+            self.assertEqual(self.fails(RuntimeError, "closed", call).file, path)
+        self.assertIn("closed", repr(file))
+        self.assertTrue((image == IMAGES[5]).all() and (array == IMAGES).all() and is_mapped())
+        del array
+        self.assertFalse(is_mapped())
 
     def test_exceptions_of_transforms_keep_their_traceback(self):
         class Broken(Exception):
