@@ -373,6 +373,13 @@ static PyObject *repr(PyObject *object)
     return out;
 }
 
+static PyObject *refuse_index(PyObject *object, PyObject *index)
+{
+    (void)object, (void)index;
+    return PyErr_Format(PyExc_TypeError, "a stoker.Tensor cannot be indexed: use its numpy() or torch(), or open the "
+                                         "loader with to=\"numpy\" or to=\"torch\"");
+}
+
 /* A missing attribute is probably a method of an array. */
 static PyObject *get_attribute(PyObject *object, PyObject *name)
 {
@@ -415,6 +422,7 @@ static PyType_Slot slots[] = {
     {Py_tp_repr, (void *)repr},
     {Py_tp_getattro, (void *)get_attribute},
     {Py_sq_length, (void *)length},
+    {Py_mp_subscript, (void *)refuse_index},
     {Py_bf_getbuffer, (void *)get_buffer},
     {Py_bf_releasebuffer, (void *)release_buffer},
     {0, NULL},

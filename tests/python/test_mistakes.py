@@ -76,8 +76,13 @@ class Mistakes(Case):
         self.assertEqual((error.found, error.expected), ("a map", "a list of operations: [{normalize: imagenet}]"))
 
     def test_methods_of_arrays_that_a_tensor_lacks(self):
-        with open_digits(to=None) as loader, self.assertRaisesRegex(AttributeError, "no attribute 'mean': use its numpy\\(\\)"):
-            loader.next()["image"].mean()
+        with open_digits(to=None) as loader:
+            image = loader.next()["image"]
+            with self.assertRaisesRegex(AttributeError, "no attribute 'mean': use its numpy\\(\\)"):
+                image.mean()
+            with self.assertRaisesRegex(TypeError, "cannot be indexed: use its numpy\\(\\)"):
+                image[0]
+            self.assertRaises(TypeError, iter, image)
 
     def test_lists_of_something_else(self):
         for name, wrong in (("indices", numpy.arange(len(LABELS)) < 5), ("indices", [1.5]), ("indices", [[1, 2]]), ("indices", [1 << 70]),
