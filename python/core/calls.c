@@ -1,5 +1,6 @@
 /* calls.c: custom transforms in Python. A worker acquires the GIL to run one, so only one runs at a time. */
 #include "core.h"
+#include "error.h"
 
 /* Returns a tensor that is only valid during a call; after it, nothing may refer to its memory. */
 static core_tensor *lend(const stk_tensor *tensor)
@@ -132,8 +133,10 @@ static stk_status read_form(PyObject *form, stk_tensor *out, stk_error *err)
     if (!PyArg_ParseTuple(form, "sO!", &dtype, &PyTuple_Type, &shape))
         return from_exception(err);
     out->dtype = stk_dtype_find(dtype);
-    if (out->dtype == STK_DTYPE_NONE || PyTuple_Size(shape) > STK_MAX_DIMS)
-        return failed(err, "the transform's result has an unknown dtype or too many axes");
+    if (out->dtype == STK_DTYPE_NONE)
+        return failed(err, STKI_TEXT("dtype: found %.32s, expected a dtype such as float32 or uint8", dtype));
+    if (PyTuple_Size(shape) > STK_MAX_DIMS)
+        return failed(err, "the transform's result has too many axes");
     out->ndim = (int32_t)PyTuple_Size(shape);
     for (int i = 0; i < out->ndim; i++)
         out->shape[i] = PyLong_AsLongLong(PyTuple_GetItem(shape, i));

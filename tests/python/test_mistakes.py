@@ -45,6 +45,11 @@ class Mistakes(Case):
         self.fails(TypeError, "config", stoker.Loader, config(), btch_size=3)
         self.fails(TypeError, "config", stoker.Field, "x", transform=[])
 
+    def test_a_misspelt_dtype_of_a_transform_is_named(self):
+        wrong = stoker.transform(lambda image: image, dtype="flaot32")
+        error = self.fails(ValueError, "config", stoker.Loader, {"x": stoker.Field(DIGITS, transforms=wrong)})
+        self.assertIn("dtype: found flaot32", str(error))
+
     def test_the_config_that_pickle_recommends(self):
         with open_digits(batch_size=32) as loader:
             with self.assertRaisesRegex(TypeError, r"stoker\.Loader\(\*\*config\)"):
