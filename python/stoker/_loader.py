@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from . import _config, _core, _errors, _frameworks
+from . import _config, _core, _errors, _frameworks, _options
 from ._batch import Batch
 from ._options import LoaderOptions
 
@@ -189,6 +189,11 @@ class Loader(_core.Loader):
         raise _errors.StokerTypeError("a stoker.Loader delivers batches in order and cannot be indexed: iterate over it, or if a torch "
                                       "DataLoader is required, use DataLoader(loader.dataset(), batch_size=None)", "unsupported")
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _options.LOADER:
+            raise AttributeError(f"'{name}' of an open loader cannot be changed: pass {name}=… to stoker.Loader")
+        super().__setattr__(name, value)
+
     def __len__(self) -> int:
         """The number of batches per epoch."""
         return self.steps_per_epoch
@@ -277,8 +282,7 @@ class Loader(_core.Loader):
         names = [info.name for info in self.fields]
         if field not in names:
             raise _errors.StokerKeyError(f"there is no field '{field}': {', '.join(names)}", "not_found")
-        classes: list[str] | None = self._classes(names.index(field))
-        return classes
+        return self._classes(names.index(field))
 
     @property
     def class_to_idx(self) -> dict[str, int]:
@@ -295,14 +299,12 @@ class Loader(_core.Loader):
     @property
     def stats(self) -> dict[str, int]:
         """Counters since open: times in ns summed over the workers, bytes, batches (stk_loader_stats in loader.h)."""
-        stats: dict[str, int] = self._stats()
-        return stats
+        return self._stats()
 
     @property
     def failures(self) -> dict[str, int]:
         """The number of samples that were skipped or replaced, by reason: {"corrupt": 3}."""
-        failures: dict[str, int] = self._failures()
-        return failures
+        return self._failures()
 
     def origins(self, batch: Batch, field: str | None = None) -> list[tuple[str, int]]:
         """Returns the origin of each row of a batch: (path of the file, number of the sample in it). The number is 0 if samples are files.
@@ -311,8 +313,7 @@ class Loader(_core.Loader):
         names = [info.name for info in self.fields]
         if field is not None and field not in names:
             raise _errors.StokerKeyError(f"there is no field '{field}': {', '.join(names)}", "not_found")
-        origins: list[tuple[str, int]] = batch._origins(0 if field is None else names.index(field))
-        return origins
+        return batch._origins(0 if field is None else names.index(field))
 
     def preview(self, field: str | None = None, images: int = 16) -> bytes:
         """Returns a PNG with the first images of the first batch, read with a separate loader, so that the position of this one does not change.

@@ -44,6 +44,8 @@ class Mistakes(Case):
             self.assertIsNone(loader.next().get("nothing"))
         self.fails(TypeError, "config", stoker.Loader, config(), btch_size=3)
         self.fails(TypeError, "config", stoker.Field, "x", transform=[])
+        with open_digits() as loader, self.assertRaisesRegex(AttributeError, "pass batch_size="):
+            loader.batch_size = 3
 
     def test_a_misspelt_dtype_of_a_transform_is_named(self):
         wrong = stoker.transform(lambda image: image, dtype="flaot32")
