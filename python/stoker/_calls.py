@@ -19,7 +19,7 @@ class Transform(dict[str, Any]):
 
 def make(name: str, first: str, value: tuple[Any, ...], parameters: dict[str, Any]) -> Transform:
     if len(value) > 1:
-        raise TypeError(f"{name}() takes one positional argument, found {len(value)}")
+        raise TypeError(f"{name}() takes one positional argument, found {len(value)}: use keyword arguments")
     if value and parameters:
         if not first or first in parameters:
             raise TypeError(f"{name}() takes either a positional argument or keyword arguments")
@@ -73,7 +73,10 @@ def transform(function: Function | None = None, *, name: str | None = None, dtyp
 
 
 def _refuse_modules(function: Any) -> None:
-    """Rejects transforms of torchvision and modules of torch, which take PIL images or tensors."""
+    """Rejects transforms of torchvision and modules of torch, which take PIL images or tensors, and functions of stoker that were not called."""
+    if getattr(function, "__module__", "") == f"{__package__}._transforms":
+        raise _errors.StokerTypeError(f"transforms: found the function stoker.{function.__name__}, expected its result: "
+                                      f"stoker.{function.__name__}(…)", "config")
     if not type(function).__module__.startswith(("torchvision.", "torch.")):
         return
     name = type(function).__name__

@@ -31,8 +31,9 @@ _TORCH = {
 """Options of torch's DataLoader that a loader does not have, with what to use instead."""
 
 
-def _refuse(name: str, known: Iterable[str], what: str) -> TypeError:
-    return _errors.StokerTypeError(f"{what} has no option '{name}'" + nearest(name, known), "config")
+def _refuse(name: str, known: Iterable[str], what: str, others: Iterable[str], other: str) -> TypeError:
+    hint = f"; it is an option of {other}" if name in others else nearest(name, known)
+    return _errors.StokerTypeError(f"{what} has no option '{name}'{hint}", "config")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -68,7 +69,7 @@ class Field:
             elif name in _options.SOURCE:
                 source[name] = value
             else:
-                raise _refuse(name, _options.FIELD | _options.SOURCE, "a field")
+                raise _refuse(name, _options.FIELD | _options.SOURCE, "a field", _options.LOADER, "stoker.Loader")
         if source:
             self.options["source"] = {**source, **self.options.get("source", {})}
 
@@ -83,6 +84,8 @@ class Dataset:
     """
 
     def __init__(self, fields: Mapping[str, Field | str | os.PathLike[str]], **options: Any) -> None:
+        if not isinstance(fields, Mapping):
+            raise _errors.StokerTypeError(f"found {fields!r}, expected a mapping of names to stoker.Field or paths", "config")
         self.fields, self.options = fields, options
 
 
@@ -165,7 +168,7 @@ def check(options: Mapping[str, Any]) -> None:
         if name in _TORCH:
             raise _errors.StokerTypeError(f"a loader does not have torch's option '{name}': {_TORCH[name]}", "config")
         if name not in _options.LOADER:
-            raise _refuse(name, _options.LOADER, "a loader")
+            raise _refuse(name, _options.LOADER, "a loader", _options.FIELD | _options.SOURCE, "stoker.Field")
 
 
 def check_sets(sets: Any) -> None:

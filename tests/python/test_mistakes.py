@@ -47,6 +47,19 @@ class Mistakes(Case):
         with open_digits() as loader, self.assertRaisesRegex(AttributeError, "pass batch_size="):
             loader.batch_size = 3
 
+    def test_options_in_the_wrong_place(self):
+        for call, name, place in ((lambda **options: stoker.Loader({"x": DIGITS}, **options), "transforms", "stoker.Field"),
+                                  (lambda **options: stoker.Field(DIGITS, **options), "batch_size", "stoker.Loader")):
+            self.assertIn(f"it is an option of {place}", str(self.fails(TypeError, "config", call, **{name: 1})))
+        self.fails(TypeError, "config", stoker.Dataset, DIGITS)
+
+    def test_a_transform_that_was_not_called(self):
+        for transforms in (stoker.scale, [stoker.scale]):
+            error = self.fails(TypeError, "config", lambda: stoker.Loader({"x": stoker.Field(DIGITS, transforms=transforms)}))
+            self.assertIn("stoker.scale(…)", str(error))
+        with self.assertRaisesRegex(TypeError, "found 2: use keyword arguments"):
+            stoker.normalize([0.5], [0.5])
+
     def test_a_misspelt_dtype_of_a_transform_is_named(self):
         wrong = stoker.transform(lambda image: image, dtype="flaot32")
         error = self.fails(ValueError, "config", stoker.Loader, {"x": stoker.Field(DIGITS, transforms=wrong)})
