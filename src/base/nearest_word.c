@@ -100,8 +100,7 @@ const char *stki_word_list(const char *const *words, int count, char *buffer, in
         const char *before = i == 0 ? "" : i == count - 1 ? " or " : ", ";
         const int length = (int)(strlen(before) + strlen(words[i])), after = i < count - 1 ? (int)sizeof more - 1 : 0;
 
-        if (used + length + after >=
-            size) { /* there is room for `more`, unless there is none even for the first word */
+        if (used + length + after >= size) { /* room for `more` was reserved when the previous word was written */
             snprintf(buffer + used, (size_t)(size - used), "%s", used ? more : "");
             break;
         }

@@ -37,7 +37,7 @@ static stk_status fail_both(const stki_option *row, const stki_node *node, const
                             const stki_node *other_node, stk_error *err)
 {
     if (!row->alias_of)
-        return stki_fail_key(err, node, "found both %s and %s, expected one of them", other->name, row->name);
+        return stki_fail_key(err, node, "found both %s and %s, expected only one of them", other->name, row->name);
     if (other_node->key_line > 0)
         return stki_fail_key(err, node, "alias of %s, which is given on line %d", other->name, other_node->key_line);
     return stki_fail_key(err, node, "alias of %s, which is also given (%s)", other->name, other_node->file);

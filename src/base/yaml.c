@@ -167,7 +167,7 @@ static stk_status read_key(struct reader *reader, yaml_event_t *event, const stk
     if (status != STK_OK)
         return status;
     if (event->data.scalar.anchor)
-        return stki_fail_location(reader->err, STK_E_CONFIG, location, "a key cannot be an anchor");
+        return stki_fail_location(reader->err, STK_E_CONFIG, location, "a key cannot have an anchor");
     length = stki_variables_show(text, (int64_t)event->data.scalar.length);
     if (length == 0)
         return stki_fail_location(reader->err, STK_E_CONFIG, location, "the key is empty");

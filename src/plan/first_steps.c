@@ -109,7 +109,7 @@ static stk_status reshape(stki_reader *inner, const stki_node *node, stki_reader
         known = elements;
     }
     if (status == STK_OK && (known != elements || (unknown >= 0 && shape[unknown] < 0)))
-        status = stki_fail_value(err, node, "a shape of the %lld elements of %s", (long long)elements,
+        status = stki_fail_value(err, node, "a shape with the %lld elements of %s", (long long)elements,
                                  STKI_SHAPE(inner->ndim, inner->shape));
     if (status != STK_OK) {
         stki_reader_destroy(inner);

@@ -114,11 +114,11 @@ stk_status stki_stats_calibration(const stki_node *field, const stki_node *metho
     stk_status status;
 
     if (!map || map->kind != STKI_NODE_MAP || map->count == 0)
-        return stki_fail_node(err, field, "found no calibration, expected one: calibrate: mse in the job's stats");
+        return stki_fail_node(err, field, "found no calibration, expected one: add calibrate: mse to the job's stats");
     if (method->kind == STKI_NODE_MAP) {
         if (map->count > 1)
-            return stki_fail_node(err, method, "%s has several calibrations, expected method: one of %s", map->file,
-                                  methods_of(map, known, sizeof known));
+            return stki_fail_node(err, method, "%s has several calibrations, expected method to be one of %s",
+                                  map->file, methods_of(map, known, sizeof known));
         *out = map->items[0];
         return STK_OK;
     }

@@ -98,7 +98,7 @@ static stk_status fail_shapes(const stki_field_plan *plan, const stki_geometry_s
     return stki_fail_node(
         err, why->node,
         "found images of %lld x %lld (height x width), expected a square: some of the angles swap "
-        "height and width, others do not; crop or resize to a square before, or choose among 0 and 180",
+        "height and width, others do not; crop or resize to a square before, or use only the angles 0 and 180",
         (long long)height, (long long)width);
 }
 

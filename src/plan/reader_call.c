@@ -220,10 +220,10 @@ static stk_status shape_of(struct calling *c, const stki_node *node, stk_error *
     if (status != STK_OK)
         return stki_fail_node(err, node, "%s: %s", c->name, own.message[0] ? own.message : "shape failed");
     if (is_only_bound(c->inner) && out.ndim == in.ndim && memcmp(out.shape, in.shape, sizeof in.shape) == 0)
-        return stki_fail_node(
-            err, node,
-            "%s does not determine the `shape` of its result, which it must, because the images have different sizes",
-            c->name);
+        return stki_fail_node(err, node,
+                              "%s does not determine the `shape` of its result, which is required because the images "
+                              "have different sizes",
+                              c->name);
     if (out.ndim < 0 || out.ndim >= STK_MAX_DIMS || stk_dtype_size(out.dtype) == 0)
         return stki_fail_node(err, node, "%s: shape returned %d axes of %s", c->name, out.ndim,
                               stk_dtype_name(out.dtype));

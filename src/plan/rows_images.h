@@ -8,7 +8,7 @@
 #include "option.h"
 #include "plan.h"
 
-enum { STKI_IMAGE_AXES = 3 /* axes of an image */, STKI_IMAGE_SHAPE_BYTES = STKI_IMAGE_AXES * 8 };
+enum { STKI_IMAGE_AXES = 3, STKI_IMAGE_SHAPE_BYTES = STKI_IMAGE_AXES * 8 };
 
 /* `ragged: true`, or {max_bytes}. */
 stk_status stki_ragged_read(const stki_node *node, stki_ragged *out, stk_error *err);

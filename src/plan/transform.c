@@ -106,7 +106,7 @@ static stk_status affine(state *s, const stki_node *node, const double *multiply
     if (s->cast && s->fold->dtype != STK_F32)
         return stki_fail_node(
             err, node,
-            "found arithmetic after cast: %s, expected no cast or cast: f32 before it (arithmetic is done in f32)",
+            "found arithmetic after cast: %s, expected cast: f32 or no cast before it (arithmetic is done in f32)",
             stk_dtype_name(s->fold->dtype));
     if (multiply_count > 1 && (status = widen(s, multiply_count, node, err)) != STK_OK)
         return status;

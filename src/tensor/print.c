@@ -268,21 +268,23 @@ static stk_status read_options(const stk_print_opts *given, stk_print_opts *out,
 {
     *out = (stk_print_opts){0};
     if (given && given->struct_size < 2 * sizeof(uint32_t))
-        return stki_fail(err, STK_E_BAD_ARG, "struct_size: found %u, expected STK_PRINT_OPTS_INIT", given->struct_size);
+        return stki_fail(err, STK_E_BAD_ARG, "struct_size: found %u, expected the value that STK_PRINT_OPTS_INIT sets",
+                         given->struct_size);
     if (given)
         memcpy(out, given, given->struct_size < sizeof *out ? given->struct_size : sizeof *out);
     if (out->precision < STK_PRINT_NONE || out->precision > STKI_MAX_PRECISION)
-        return stki_fail(err, STK_E_BAD_ARG, "precision: found %d, must be 0 to %d, or -1", out->precision,
+        return stki_fail(err, STK_E_BAD_ARG, "precision: found %d, expected 0 to %d, or -1", out->precision,
                          STKI_MAX_PRECISION);
     if (out->threshold < STK_PRINT_NONE)
-        return stki_fail(err, STK_E_BAD_ARG, "threshold: found %" PRId64 ", must be at least 0, or -1", out->threshold);
+        return stki_fail(err, STK_E_BAD_ARG, "threshold: found %" PRId64 ", expected at least 0, or -1",
+                         out->threshold);
     if (out->edge_items < 0 || out->edge_items > 1000000)
-        return stki_fail(err, STK_E_BAD_ARG, "edge_items: found %d, must be 0 to 1000000", out->edge_items);
+        return stki_fail(err, STK_E_BAD_ARG, "edge_items: found %d, expected 0 to 1000000", out->edge_items);
     if (out->line_width < 0 || out->line_width > 1000000)
-        return stki_fail(err, STK_E_BAD_ARG, "line_width: found %d, must be 0 to 1000000", out->line_width);
+        return stki_fail(err, STK_E_BAD_ARG, "line_width: found %d, expected 0 to 1000000", out->line_width);
     out->separator = out->separator ? out->separator : " ";
     if (strlen(out->separator) > 8)
-        return stki_fail(err, STK_E_BAD_ARG, "separator: found %zu characters, must be at most 8",
+        return stki_fail(err, STK_E_BAD_ARG, "separator: found %zu characters, expected at most 8",
                          strlen(out->separator));
     out->precision = out->precision == 0 ? 8 : out->precision == STK_PRINT_NONE ? 0 : out->precision;
     out->threshold = out->threshold == 0 ? 1000 : out->threshold == STK_PRINT_NONE ? 0 : out->threshold;

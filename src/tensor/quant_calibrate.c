@@ -200,7 +200,7 @@ stk_status stk_quant_minmax_channels(const stk_tensor *samples, int axis, stk_qd
 {
     STKI_PROFILE("quant_minmax_channels");
     if (axis < 0)
-        return stki_fail(err, STK_E_BAD_DIM, "calibration along axis %d: must not be negative", axis);
+        return stki_fail(err, STK_E_BAD_DIM, "calibration along axis %d: the axis must not be negative", axis);
     return minmax(samples, axis, qdtype, scheme, out, err);
 }
 

@@ -88,12 +88,14 @@ stk_status stki_resize_check(const stki_resize_job *job, stk_error *err)
          !stki_inside(job->window_left, job->window_width, job->out_width) || job->window_width < 1))
         return refuse(STKI_TEXT("the part top %" PRId64 ", left %" PRId64 ", %" PRId64 " x %" PRId64 " pixels",
                                 job->window_top, job->window_left, job->window_height, job->window_width),
-                      STKI_TEXT("one inside a result of %" PRId64 " x %" PRId64, job->out_height, job->out_width), err);
+                      STKI_TEXT("a part of the result, which has %" PRId64 " x %" PRId64 " pixels", job->out_height,
+                                job->out_width),
+                      err);
     if (!((float)box[0] >= 0 && (float)box[1] >= 0 && (float)box[2] <= (float)job->in_width &&
           (float)box[3] <= (float)job->in_height && (float)box[0] < (float)box[2] && (float)box[1] < (float)box[3]))
         return refuse(STKI_TEXT("the box left %g, top %g, right %g, bottom %g", box[0], box[1], box[2], box[3]),
-                      STKI_TEXT("one with area inside %" PRId64 " x %" PRId64 " pixels (width x height)", job->in_width,
-                                job->in_height),
+                      STKI_TEXT("a nonempty box inside %" PRId64 " x %" PRId64 " pixels (width x height)",
+                                job->in_width, job->in_height),
                       err);
     return STK_OK;
 }

@@ -124,7 +124,10 @@ stk_status stk_storage_wrap(stk_device *device, void *data, int64_t bytes, void 
     stk_status status;
 
     if (bytes < 0 || !free_fn || (!data && bytes > 0))
-        return stki_fail(err, STK_E_BAD_ARG, "wrapping requires memory and a free function (%" PRId64 " bytes)", bytes);
+        return stki_fail(err, STK_E_BAD_ARG,
+                         "cannot wrap %" PRId64
+                         " bytes: the size must not be negative, and memory and a free function are required",
+                         bytes);
     status = storage_new(device ? device : stk_device_cpu(), data, bytes, &storage, err);
     if (status != STK_OK)
         return status;

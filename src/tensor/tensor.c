@@ -74,11 +74,13 @@ stk_status stki_byte_span(stk_dtype dtype, int ndim, const int64_t *shape, const
         int64_t reach;
         if (!stki_mul(shape[i] - 1, strides[i], &reach) ||
             !stki_add(reach < 0 ? low : high, reach, reach < 0 ? &low : &high))
-            return stki_fail(err, STK_E_BAD_SHAPE, "the strides of shape %s reach beyond 63 bits",
+            return stki_fail(err, STK_E_BAD_SHAPE,
+                             "the byte range of shape %s with these strides does not fit in 63 bits",
                              STKI_SHAPE(ndim, shape));
     }
     if (!stki_add(high, stk_dtype_size(dtype), &high) || low == INT64_MIN)
-        return stki_fail(err, STK_E_BAD_SHAPE, "shape %s reaches beyond 63 bits", STKI_SHAPE(ndim, shape));
+        return stki_fail(err, STK_E_BAD_SHAPE, "the byte range of shape %s with these strides does not fit in 63 bits",
+                         STKI_SHAPE(ndim, shape));
     *out_low = low;
     *out_high = high;
     return STK_OK;

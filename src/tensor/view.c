@@ -308,8 +308,8 @@ stk_status stk_tensor_as_strided(const stk_tensor *tensor, int ndim, const int64
     status = stki_byte_span(tensor->dtype, ndim, shape, strides, &low, &high, NULL);
     if (status != STK_OK || offset_bytes < 0 || (high > 0 && !stki_inside(offset_bytes, high, tensor->storage->bytes)))
         return stki_fail(err, STK_E_BAD_STORAGE,
-                         "as_strided: shape %s, byte strides %s from byte %" PRId64
-                         " on reach outside a storage of %" PRId64 " bytes",
+                         "as_strided: shape %s with byte strides %s, starting at byte %" PRId64
+                         ", does not fit in a storage of %" PRId64 " bytes",
                          STKI_SHAPE(ndim, shape), STKI_SHAPE(ndim, strides), offset_bytes, tensor->storage->bytes);
     stki_view_of(tensor, stki_address(tensor->storage->data, offset_bytes), ndim, shape, strides, out);
     return STK_OK;

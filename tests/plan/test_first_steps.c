@@ -288,8 +288,8 @@ static void refusals(void **state)
     static const struct {
         const char *file, *rest, *message;
     } cases[] = {
-        {"flat.npy", "transforms: [{reshape: [5, 5]}]", "a shape of the 24 elements of [24]"},
-        {"flat.npy", "transforms: [{reshape: [5, -1]}]", "a shape of the 24 elements"},
+        {"flat.npy", "transforms: [{reshape: [5, 5]}]", "a shape with the 24 elements of [24]"},
+        {"flat.npy", "transforms: [{reshape: [5, -1]}]", "a shape with the 24 elements"},
         {"flat.npy", "transforms: [{reshape: [-1, -1]}]", "or -1 at most once"},
         {"flat.npy", "transforms: [{squeeze: 0}]", "an axis of length 1 of [24]"},
         {"flat.npy", "transforms: [{squeeze: 3}]", "-1 to 0"},

@@ -232,7 +232,8 @@ static void test_refusals(void **unused)
     stkt_write_file(stkt_path("empty.json"), empty, sizeof empty - 1);
     stkt_write_file(stkt_path("plain.json"), plain, sizeof plain - 1);
     write_stats("{calibrate: [minmax, mse], symmetric: false, per: channel}");
-    refused("x", "{quantize: {stats: data.stats.json}}", "several calibrations, expected method: one of minmax, mse");
+    refused("x", "{quantize: {stats: data.stats.json}}",
+            "several calibrations, expected method to be one of minmax, mse");
     refused("x", "{quantize: {stats: data.stats.json, method: percentile}}", "data.stats.json: minmax, mse");
     refused("x", "{quantize: {stats: data.stats.json, method: mse}}", "fields.x.quantize.mse.zero_point");
     refused("x", "{quantize: {stats: data.stats.json, method: mse}}", "symmetric: true or per: tensor");
