@@ -172,7 +172,7 @@ def check(options: Mapping[str, Any]) -> None:
 
 
 def check_sets(sets: Any) -> None:
-    if isinstance(sets, (str, bytes)) or not all(isinstance(one, str) for one in sets):
+    if not isinstance(sets, (list, tuple)) or not all(isinstance(one, str) for one in sets):
         raise _errors.StokerTypeError(f"sets: found {sets!r}, expected a list of assignments: sets=[\"loader.batch_size=256\"]", "config")
 
 

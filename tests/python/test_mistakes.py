@@ -53,6 +53,11 @@ class Mistakes(Case):
             self.assertIn(f"it is an option of {place}", str(self.fails(TypeError, "config", call, **{name: 1})))
         self.fails(TypeError, "config", stoker.Dataset, DIGITS)
 
+    def test_sets_that_are_no_list(self):
+        for wrong in ("loader.seed=1", {"loader.seed": 1}, None, [1]):
+            for call in (stoker.Loader, stoker.prep):
+                self.assertIn('sets=["', str(self.fails(TypeError, "config", call, {"x": DIGITS}, sets=wrong)))
+
     def test_a_transform_that_was_not_called(self):
         for transforms in (stoker.scale, [stoker.scale]):
             error = self.fails(TypeError, "config", lambda: stoker.Loader({"x": stoker.Field(DIGITS, transforms=transforms)}))
