@@ -26,7 +26,10 @@ def prep(job: str | os.PathLike[str] | Mapping[str, Any], *, progress: Callable[
     Ctrl-C stops the job quickly; the same call resumes it.
     Raises: StokerError, as loaders do; status "busy": another process is using the work folder.
     """
-    path, text, _ = source(job, {})
+    if isinstance(job, Mapping):
+        path, text = None, _config.text_of(job).encode("utf-8", "surrogateescape")
+    else:
+        path, text, _ = source(job, {})
     _config.check_sets(sets)
     return _core.prep(path, text,
                       None if base_dir is None else os.fsencode(base_dir), tuple(one.encode("utf-8", "surrogateescape") for one in sets), progress, interval,

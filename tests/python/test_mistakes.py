@@ -58,6 +58,12 @@ class Mistakes(Case):
             for call in (stoker.Loader, stoker.prep):
                 self.assertIn('sets=["', str(self.fails(TypeError, "config", call, {"x": DIGITS}, sets=wrong)))
 
+    def test_a_job_without_a_data_set(self):
+        for job in ({"datset": {"fields": {}}}, {"image": DIGITS}):
+            error = self.fails(ValueError, "config", stoker.prep, job)
+            self.assertNotIn("loader", str(error))
+            self.assertIn("dataset", str(error))
+
     def test_a_transform_that_was_not_called(self):
         for transforms in (stoker.scale, [stoker.scale]):
             error = self.fails(TypeError, "config", lambda: stoker.Loader({"x": stoker.Field(DIGITS, transforms=transforms)}))
