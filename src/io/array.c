@@ -59,7 +59,7 @@ stk_status stki_array_check(const stki_array *array, const char *path, stk_error
                                              STKI_TEXT("axis %d of %" PRId64 " elements, %" PRId64 " bytes apart", i,
                                                        array->shape[i], array->strides[i]),
                                              "non-negative numbers"},
-                                "invalid shape or strides of an array");
+                                "invalid array shape or strides");
     if (!extent_of(array->dtype, array->ndim, array->shape, array->strides, &extent))
         return stki_fail_at(err, STK_E_CORRUPT,
                             (stki_place){path, -1, array->offset, NULL, "a size in bytes that fits in 63 bits"},
@@ -85,7 +85,7 @@ stk_status stki_array_row_major(stki_array *array, int64_t *bytes, const char *p
                                 (stki_place){path, -1, array->offset,
                                              STKI_TEXT("axis %d of %" PRId64, i, array->shape[i]),
                                              "sizes of at least 0 whose product fits in 63 bits"},
-                                "invalid shape of an array");
+                                "invalid array shape");
     }
     *bytes = is_empty(array->ndim, array->shape) ? 0 : step;
     return STK_OK;

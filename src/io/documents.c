@@ -38,7 +38,7 @@ static stk_status add(struct search *s, int64_t start, stk_error *err)
     if (start >= s->last || (d->base.count > 0 && d->first[d->base.count - 1] == start))
         return STK_OK;
     status = stki_grow(&d->first, &s->room, d->base.count + 2, sizeof *d->first, /* + 2: the new document and the end */
-                       "the beginnings of documents", err);
+                       "the starts of documents", err);
     if (status == STK_OK)
         d->first[d->base.count++] = start;
     return status;

@@ -85,8 +85,9 @@ static stk_status open_regular(stki_file *file, stk_error *err)
 
 static const char *map_note(int error_number)
 {
-    return error_number == ENOMEM   ? "mmap failed (no address space left), so the file is read with pread"
-           : error_number == ENODEV ? "mmap failed (the file system cannot map), so the file is read with pread"
+    return error_number == ENOMEM ? "mmap failed (no address space left), so the file is read with pread"
+           : error_number == ENODEV
+               ? "mmap failed (the file system does not support it), so the file is read with pread"
            : error_number == EACCES ? "mmap failed (not allowed), so the file is read with pread"
                                     : "mmap failed, so the file is read with pread";
 }
@@ -124,7 +125,7 @@ static void map_whole(stki_file *file, enum stki_access access)
     if (access != STKI_ACCESS_UNGUARDED && !file->guard) {
         (void)munmap(map, (size_t)file->size);
         stki_map_room_give();
-        file->note = "there is no memory to guard the mapping, so the file is read with pread";
+        file->note = "not enough memory to guard the mapping, so the file is read with pread";
         return;
     }
     (void)madvise(map, (size_t)file->size, file->pattern == STKI_PATTERN_SEQUENTIAL ? MADV_SEQUENTIAL : MADV_RANDOM);
@@ -227,7 +228,7 @@ static stk_status borrow(const stki_file *file, int *fd, stk_error *err)
         return STK_OK;
     *fd = stki_descriptor_open(file->from_root ? file->from_root : file->path, OPEN_FLAGS);
     if (*fd < 0)
-        return stki_fail_errno(err, errno, file->path, "cannot open again");
+        return stki_fail_errno(err, errno, file->path, "cannot reopen");
     status = stki_stamp_check_open(&stamp, *fd, !file->watched, file->path, -1, err);
     if (status != STK_OK)
         (void)close(*fd);

@@ -43,7 +43,7 @@ static stk_status add_matches(stki_file_list *list, const char *pattern, stk_err
         status = stki_fail_memory(err, 0, "a list of files");
     } else if (result == GLOB_ABORTED) {
         status = stki_fail_at(err, STK_E_IO, (stki_place){pattern, -1, -1, NULL, NULL},
-                              "a folder of the pattern cannot be read");
+                              "a folder in the pattern cannot be read");
     } else if (result == GLOB_NOMATCH) {
         status =
             stki_fail_at(err, STK_E_NOT_FOUND, (stki_place){pattern, -1, -1, NULL, NULL},

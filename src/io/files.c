@@ -294,7 +294,7 @@ static stk_status scan_all(struct files *f, stk_error *err)
     stki_mutex_fini(&scan.lock);
     if (status != STK_OK || scan.failures == 0)
         return status;
-    f->note = stki_format("%" PRId64 " of %" PRId64 " files cannot be read, the first: %s", scan.failures,
+    f->note = stki_format("%" PRId64 " of %" PRId64 " files cannot be read; the first error: %s", scan.failures,
                           f->list.count, scan.error.message);
     f->base.note = f->note;
     return f->note ? STK_OK : stki_fail_memory(err, (int64_t)sizeof scan.error.message, "a note");

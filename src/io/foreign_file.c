@@ -158,7 +158,7 @@ const char *stki_folder_kind_of(const char *path)
 const char *stki_file_missing_because(const char *path)
 {
     if (strstr(path, "://"))
-        return "stoker reads files, not URLs: download it, or mount its store";
+        return "stoker reads files, not URLs: download the file, or mount the storage";
     if (path[0] == '~' || strstr(path, "/~/"))
         return "~ is not expanded: write ${HOME}, or the whole path";
     return "";

@@ -144,7 +144,7 @@ static stk_status open_in_place(stki_output *o, stk_error *err)
         return stki_fail_errno(err, errno, o->path, "cannot open for writing");
     if (lseek(o->fd, 0, SEEK_SET) < 0)
         return stki_fail_at(err, STK_E_UNSUPPORTED,
-                            (stki_place){o->path, -1, -1, "a file or device that cannot seek", "one that can seek"},
+                            (stki_place){o->path, -1, -1, "a file or device that is not seekable", "a seekable one"},
                             "cannot write");
     return STK_OK;
 }

@@ -6,9 +6,10 @@ typedef struct limit_options {
 } limit_options;
 
 static const stki_option dtype_rows[] = {
-    STKI_STRING(stki_dtype_options, dtype, NULL,
-                "A dtype that the format cannot name: bfloat16, float8_e4m3fn, float8_e5m2; for raw data, any dtype",
-                .examples = STKI_EXAMPLES("bfloat16", "float8_e4m3fn")),
+    STKI_STRING(
+        stki_dtype_options, dtype, NULL,
+        "Type of data for which the format has no name: bfloat16, float8_e4m3fn, float8_e5m2; for raw data, any dtype",
+        .examples = STKI_EXAMPLES("bfloat16", "float8_e4m3fn")),
 };
 static const stki_option header_rows[] = {
     STKI_SIZE(limit_options, header_limit, 1MiB, 64, INT64_MAX, "Maximum size of a header", .effect = STKI_ON_FAILURES),

@@ -215,8 +215,8 @@ static stk_status check_data(const stki_sums *sums, const char *data_path, stk_e
     if (found == expected)
         return STK_OK;
     return stki_fail_at(err, STK_E_MISMATCH,
-                        (stki_place){sums->file->path, -1, 16, STKI_TEXT("checksums of %" PRId64 " bytes", expected),
-                                     STKI_TEXT("checksums of %" PRId64 " bytes", found)},
+                        (stki_place){sums->file->path, -1, 16, STKI_TEXT("a file of %" PRId64 " bytes", expected),
+                                     STKI_TEXT("a file of %" PRId64 " bytes", found)},
                         "the checksums were computed for a file whose size differs from that of %s", data_path);
 }
 
@@ -289,7 +289,7 @@ stk_status stki_sums_find(const stki_sums *sums, const char *member, const char 
         if (is_text(entry.name, entry.name_bytes, member)) /* of several entries with this name, the last one wins */
             found = entry;
     if (!found.name)
-        return fail(path, STK_E_NOT_FOUND, -1, NULL, member, "the file has no checksums of this member", err);
+        return fail(path, STK_E_NOT_FOUND, -1, NULL, member, "the file has no checksums for this member", err);
     if (!is_text(found.how, found.how_bytes, how))
         return fail(path, STK_E_MISMATCH, -1,
                     STKI_TEXT("%.*s", (int)(found.how_bytes < 90 ? found.how_bytes : 90), found.how), how,

@@ -510,8 +510,8 @@ static stk_status open_texts(stki_core *core, const stki_field_config *field, co
             *err = first;
         return first.status;
     }
-    stki_config_note(core->config, "dataset.fields.%s: %lld of %lld files cannot be read, the first: %s", field->name,
-                     (long long)unreadable, (long long)list->count, first.message);
+    stki_config_note(core->config, "dataset.fields.%s: %lld of %lld files cannot be read; the first error: %s",
+                     field->name, (long long)unreadable, (long long)list->count, first.message);
     return STK_OK;
 }
 

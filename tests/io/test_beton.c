@@ -289,8 +289,8 @@ static void test_faults(void **state)
     (void)state;
     check_fault(move_pointer, "the region is not allocated to this sample: found pointer");
     check_fault(take_other_samples, "the region is not allocated to this sample: found pointer");
-    check_fault(longer, "wrong size of the region: found 3 bytes allocated, expected 4");
-    check_fault(shorter, "wrong size of the region: found 3 bytes allocated, expected 2");
+    check_fault(longer, "wrong region size: found 3 bytes allocated, expected 4");
+    check_fault(shorter, "wrong region size: found 3 bytes allocated, expected 2");
     check_fault(too_long, "invalid size: found 18446744073709551615 bytes");
     check_fault(beyond_page, "at most one page (4096 bytes)");
 }
@@ -302,9 +302,12 @@ static void test_bad_table(void **state)
     static const struct {
         uint64_t entry[3];
         const char *says;
-    } cases[] = {{{5, PAGE, 1}, "belongs to no sample"},       {{UINT64_MAX, PAGE, 1}, "belongs to no sample"},
-                 {{1, 8, 1}, "is outside the pages"},          {{1, PAGE - 1, 1}, "is outside the pages"},
-                 {{1, 2 * PAGE, 1}, "is outside the pages"},   {{1, UINT64_MAX, 2}, "is outside the pages"},
+    } cases[] = {{{5, PAGE, 1}, "belongs to a sample that does not exist"},
+                 {{UINT64_MAX, PAGE, 1}, "belongs to a sample that does not exist"},
+                 {{1, 8, 1}, "is outside the pages"},
+                 {{1, PAGE - 1, 1}, "is outside the pages"},
+                 {{1, 2 * PAGE, 1}, "is outside the pages"},
+                 {{1, UINT64_MAX, 2}, "is outside the pages"},
                  {{1, PAGE + 1, PAGE}, "is outside the pages"}};
     const char *path = stkt_path("table.beton");
     stk_error err;

@@ -395,7 +395,7 @@ static void test_null_and_scalar(void **state)
 
     (void)state;
     close_both(x, file);
-    expect_refused(path, "x", STK_E_UNSUPPORTED, "null data space");
+    expect_refused(path, "x", STK_E_UNSUPPORTED, "null dataspace");
     file = new_file(path);
     x = new_dataset(file, H5T_IEEE_F32LE, 0, NULL, NULL, H5P_DEFAULT);
     STKT_MUST(H5Dwrite(x, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, &value));

@@ -250,7 +250,7 @@ static void test_dangling(void **state)
     assert_status(stki_hdf5_dataset_open(opened, "out", &d, &err), STK_E_NOT_FOUND);
     assert_says("no.h5");
     assert_status(stki_hdf5_dataset_open(opened, "in", &d, &err), STK_E_NOT_FOUND);
-    assert_says("/far of dangling.h5");
+    assert_says("/far in dangling.h5");
     assert_status(stki_hdf5_dataset_open(opened, "a", &d, &err), STK_E_NOT_FOUND);
     assert_status(stki_hdf5_dataset_open(opened, "neither", &d, &err), STK_E_NOT_FOUND);
     stki_hdf5_file_release(opened);

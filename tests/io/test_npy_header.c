@@ -127,12 +127,12 @@ static void test_syntax_errors(void **state)
     bad("{'descr': '<i4', 'fortran_order': False, 'shape': (3,)}}", STK_E_CORRUPT, 55, "nothing but blanks");
     bad("{'descr': '<i4', 'fortran_order': False, 'shape': (3,)", STK_E_CORRUPT, 54, "a comma or '}'");
     bad("{'descr': '<i4, 'fortran_order': False, 'shape': (3,)}", STK_E_CORRUPT, 17, "found 'fortran_order'");
-    bad("{'descr': '<i4", STK_E_CORRUPT, 10, "a string without an end");
-    bad("{'descr': '<i4\n', 'fortran_order': False, 'shape': (3,)}", STK_E_CORRUPT, 14, "a line end or NUL inside");
+    bad("{'descr': '<i4", STK_E_CORRUPT, 10, "an unterminated string");
+    bad("{'descr': '<i4\n', 'fortran_order': False, 'shape': (3,)}", STK_E_CORRUPT, 14, "a line break or NUL inside");
     bad("{'descr': '<i4', 'fortran_order': False, # so\n 'shape': (3,)}", STK_E_CORRUPT, 41, "not allowed in a header");
     bad("{'des\\x63r': '<i4', 'fortran_order': False, 'shape': (3,)}", STK_E_CORRUPT, 1, "the key");
     bad("{'descr': '<\\x694', 'fortran_order': False, 'shape': (3,)}", STK_E_CORRUPT, 10, "a type string");
-    bad("{'descr': '<i4\\", STK_E_CORRUPT, 10, "a string without an end");
+    bad("{'descr': '<i4\\", STK_E_CORRUPT, 10, "an unterminated string");
     bad("{'descr': b'<i4', 'fortran_order': False, 'shape': (3,)}", STK_E_CORRUPT, 10, "found 'b'");
     bad("{'descr': '<i4', 'fortran_order': 0, 'shape': (3,)}", STK_E_CORRUPT, 34, "True or False");
     bad("{'descr': '<i4', 'fortran_order': 'False', 'shape': (3,)}", STK_E_CORRUPT, 34, "True or False");
@@ -358,31 +358,31 @@ static void test_types_that_are_refused(void **state)
                  {"|O", STK_E_UNSAFE, "refused for security"},
                  {"O", STK_E_UNSAFE, "refused for security"},
                  {"|O8", STK_E_UNSAFE, "refused for security"},
-                 {"", STK_E_CORRUPT, "no such element type"},
-                 {"<", STK_E_CORRUPT, "no such element type"},
-                 {"<<i4", STK_E_CORRUPT, "no such element type"},
-                 {"!i4", STK_E_CORRUPT, "no such element type"},
-                 {"<i4 ", STK_E_CORRUPT, "no such element type"},
-                 {" <i4", STK_E_CORRUPT, "no such element type"},
-                 {"i4i4", STK_E_CORRUPT, "no such element type"},
-                 {"<i3", STK_E_CORRUPT, "no such element type"},
+                 {"", STK_E_CORRUPT, "unknown element type"},
+                 {"<", STK_E_CORRUPT, "unknown element type"},
+                 {"<<i4", STK_E_CORRUPT, "unknown element type"},
+                 {"!i4", STK_E_CORRUPT, "unknown element type"},
+                 {"<i4 ", STK_E_CORRUPT, "unknown element type"},
+                 {" <i4", STK_E_CORRUPT, "unknown element type"},
+                 {"i4i4", STK_E_CORRUPT, "unknown element type"},
+                 {"<i3", STK_E_CORRUPT, "unknown element type"},
                  {"<g", STK_E_UNSUPPORTED, "long double"},
-                 {"<x", STK_E_CORRUPT, "no such element type"},
-                 {"<i16", STK_E_CORRUPT, "no such element type"},
-                 {"<f3", STK_E_CORRUPT, "no such element type"},
-                 {"<c4", STK_E_CORRUPT, "no such element type"},
-                 {"<b2", STK_E_CORRUPT, "no such element type"},
-                 {"?1", STK_E_CORRUPT, "no such element type"},
-                 {"<q8", STK_E_CORRUPT, "no such element type"},
-                 {"<i4294967300", STK_E_CORRUPT, "no such element type"},
-                 {"<f18446744073709551620", STK_E_CORRUPT, "no such element type"},
-                 {"<M8ns]", STK_E_CORRUPT, "no such element type"},
-                 {"<M4[ns]", STK_E_CORRUPT, "no such element type"},
-                 {"|S4x", STK_E_CORRUPT, "no such element type"},
-                 {"bfloat16", STK_E_CORRUPT, "no such element type"},
-                 {"u8x", STK_E_CORRUPT, "no such element type"},
-                 {"none", STK_E_CORRUPT, "no such element type"},
-                 {"Object", STK_E_CORRUPT, "no such element type"}};
+                 {"<x", STK_E_CORRUPT, "unknown element type"},
+                 {"<i16", STK_E_CORRUPT, "unknown element type"},
+                 {"<f3", STK_E_CORRUPT, "unknown element type"},
+                 {"<c4", STK_E_CORRUPT, "unknown element type"},
+                 {"<b2", STK_E_CORRUPT, "unknown element type"},
+                 {"?1", STK_E_CORRUPT, "unknown element type"},
+                 {"<q8", STK_E_CORRUPT, "unknown element type"},
+                 {"<i4294967300", STK_E_CORRUPT, "unknown element type"},
+                 {"<f18446744073709551620", STK_E_CORRUPT, "unknown element type"},
+                 {"<M8ns]", STK_E_CORRUPT, "unknown element type"},
+                 {"<M4[ns]", STK_E_CORRUPT, "unknown element type"},
+                 {"|S4x", STK_E_CORRUPT, "unknown element type"},
+                 {"bfloat16", STK_E_CORRUPT, "unknown element type"},
+                 {"u8x", STK_E_CORRUPT, "unknown element type"},
+                 {"none", STK_E_CORRUPT, "unknown element type"},
+                 {"Object", STK_E_CORRUPT, "unknown element type"}};
     char text[256], quoted[64];
 
     (void)state;

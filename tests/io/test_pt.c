@@ -99,9 +99,9 @@ static void test_texts_and_memo(void **state)
         assert_int_equal(stki_pt_item(&p, root_of(&p), i)->kind, STKI_PT_BYTES);
     stki_pt_pickle_free(&p);
     REFUSED("X\2\0\0\0\377\376.", STK_E_CORRUPT, "UTF-8");
-    REFUSED("X\2\0\0\0a.", STK_E_TRUNCATED, "too early");
+    REFUSED("X\2\0\0\0a.", STK_E_TRUNCATED, "the pickle is truncated");
     REFUSED("X\377\377\377\377a.", STK_E_TRUNCATED, "4294967295");
-    REFUSED("\215\377\377\377\377\377\377\377\377a.", STK_E_TRUNCATED, "too early");
+    REFUSED("\215\377\377\377\377\377\377\377\377a.", STK_E_TRUNCATED, "the pickle is truncated");
     REFUSED("h\5.", STK_E_CORRUPT, "memo");
     REFUSED("]q\1h\0.", STK_E_CORRUPT, "memo");
     REFUSED("]r\377\377\377\377.", STK_E_LIMIT, "memo");
@@ -133,8 +133,8 @@ static void test_containers(void **state)
     REFUSED("]K\1K\2s.", STK_E_CORRUPT, "a dict below");
     REFUSED("}(K\1K\2K\3u.", STK_E_CORRUPT, "pairs");
     REFUSED(")K\1a.", STK_E_CORRUPT, "a list below");
-    REFUSED("", STK_E_TRUNCATED, "too early");
-    REFUSED("}", STK_E_TRUNCATED, "too early");
+    REFUSED("", STK_E_TRUNCATED, "the pickle is truncated");
+    REFUSED("}", STK_E_TRUNCATED, "the pickle is truncated");
     REFUSED(".", STK_E_CORRUPT, "one value");
     REFUSED("K\1K\2.", STK_E_CORRUPT, "one value");
     REFUSED("(K\1.", STK_E_CORRUPT, "one value");
@@ -422,7 +422,7 @@ static void test_checks(void **state)
     assert_says("no storage data/3");
     assert_status(read_one(MAKE_FILE(TENSOR("0", "\6", "\1", "K\6", "K\1") ".", false, 0), "", NULL, &t),
                   STK_E_CORRUPT);
-    assert_says("outside its storage");
+    assert_says("extends beyond its storage");
     /* With a stride of 0, a few bytes can back a shape of any size, up to the memory limit. */
     assert_ok(read_one(MAKE_FILE(TENSOR("0", "\6", "\0", "K\100", "K\0") ".", false, 0), "", NULL, &t));
     assert_int_equal(t.shape[0], 64);

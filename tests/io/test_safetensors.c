@@ -100,8 +100,8 @@ static void test_cover(void **state)
     refused("{" F32("a", "[1]", "4", "8") "}", 8, STK_E_CORRUPT, "do not belong to a tensor");
     refused("{" F32("a", "[1]", "0", "4") "," F32("b", "[1]", "8", "12") "}", 12, STK_E_CORRUPT,
             "do not belong to a tensor");
-    refused("{" F32("a", "[2]", "0", "8") "," F32("b", "[1]", "4", "8") "}", 8, STK_E_CORRUPT, "shares bytes");
-    refused("{" F32("a", "[2]", "0", "8") "," F32("b", "[2]", "0", "8") "}", 8, STK_E_CORRUPT, "shares bytes");
+    refused("{" F32("a", "[2]", "0", "8") "," F32("b", "[1]", "4", "8") "}", 8, STK_E_CORRUPT, "overlaps another");
+    refused("{" F32("a", "[2]", "0", "8") "," F32("b", "[2]", "0", "8") "}", 8, STK_E_CORRUPT, "overlaps another");
     refused("{}", 4, STK_E_CORRUPT, "after the last tensor");
 }
 

@@ -232,16 +232,16 @@ static void sums_of_something_else(void **state)
     stkt_append_file(stkt_path("x.npy"), "x", 1);
     refused((stki_reader_opts){0}, STK_E_MISMATCH,
             "the checksums were computed for a file whose size differs from that of");
-    assert_says("found checksums of 1778 bytes, expected checksums of 1779");
+    assert_says("found a file of 1778 bytes, expected a file of 1779");
     data_file();
     assert_ok(
         stki_sums_write(stkt_path("x.npy"), &(stki_sums_member){"", "uint8 [33]", 49, (uint64_t[49]){0}}, 1, &err));
     refused((stki_reader_opts){0}, STK_E_MISMATCH,
             "unexpected number of records with checksums: found 49, expected 50");
     assert_ok(stki_sums_write(stkt_path("x.npy"), &(stki_sums_member){"y", "uint8 [33]", 0, NULL}, 1, &err));
-    refused((stki_reader_opts){0}, STK_E_NOT_FOUND, "the file has no checksums of this member");
+    refused((stki_reader_opts){0}, STK_E_NOT_FOUND, "the file has no checksums for this member");
     assert_ok(stki_sums_write(stkt_path("x.npy"), NULL, 0, &err));
-    refused((stki_reader_opts){0}, STK_E_NOT_FOUND, "the file has no checksums of this member");
+    refused((stki_reader_opts){0}, STK_E_NOT_FOUND, "the file has no checksums for this member");
     assert_int_equal(stk_loader_open_text("{dataset: {fields: {x: {path: 'x*.npy', source: {sums: true, "
                                           "sample_per_file: true}}}}}",
                                           stkt_dir, NULL, 0, &loader, &err),

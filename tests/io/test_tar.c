@@ -334,7 +334,7 @@ static void test_missing(void **state)
     assert_ok(reader->ops->read(reader, 2, NULL, &scratch, &sample, &err));
     assert_memory_equal(sample.data, "three", 5);
     assert_status(reader->ops->read(reader, 1, NULL, &scratch, &sample, &err), STK_E_NOT_FOUND);
-    assert_says("record 1: sample d/b? has no .txt");
+    assert_says("record 1: sample d/b? has no .txt file");
     assert_status(reader->ops->shape(reader, 1, sample.shape, &err), STK_E_NOT_FOUND);
     assert_status(reader->ops->read(reader, 3, NULL, &scratch, &sample, &err), STK_E_RANGE);
     stki_reader_destroy(reader);
@@ -344,8 +344,8 @@ static void test_missing(void **state)
     assert_status(open_kind(path, "txt", &(stki_reader_opts){.alias_dtype = STK_F32}, &reader, &err), STK_E_MISMATCH);
     assert_ok(stki_container_open(path, NULL, &container, &err));
     assert_int_equal(container->warning_count, 2);
-    assert_non_null(strstr(container->warnings[0], "1 of 3 samples have no .txt"));
-    assert_non_null(strstr(container->warnings[1], "1 file belongs to no sample"));
+    assert_non_null(strstr(container->warnings[0], "1 of 3 samples have no .txt file"));
+    assert_non_null(strstr(container->warnings[1], "1 file is not part of a sample"));
     stki_container_release(container);
 }
 

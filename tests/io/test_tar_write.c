@@ -207,7 +207,7 @@ static void test_refused(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
-        refuse(keys[i], &one, 1, "key of a sample");
+        refuse(keys[i], &one, 1, "invalid sample key");
     refuse(NULL, &one, 1, "key");
     refuse("before", &one, 1, "would be read as one");
     refuse("key", NULL, 1, "files");
@@ -218,7 +218,7 @@ static void test_refused(void **state)
     refuse("key", &empty, 1, "extension");
     refuse("key", &missing, 1, "extension");
     refuse("key", &null, 1, "bytes");
-    refuse("key", &negative, 1, "size of .bin: found -1");
+    refuse("key", &negative, 1, "size of the .bin file: found -1");
     assert_status(stk_tar_create(NULL, &w, &err), STK_E_BAD_ARG);
     assert_status(stk_tar_create("x.tar", NULL, &err), STK_E_BAD_ARG);
     assert_status(stk_tar_append(NULL, "k", &one, 1, &err), STK_E_BAD_ARG);

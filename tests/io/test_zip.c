@@ -264,7 +264,7 @@ static void test_overlaps(void **state)
     assert_ok(open_zip(&zip, &o));
     for (int i = 0; i < 3; i++) {
         assert_status(stki_zip_locate(&o.zip, &o.zip.entries[i], &offset, &err), STK_E_CORRUPT);
-        assert_says("shares bytes");
+        assert_says("overlaps another");
     }
     close_opened(&o);
 }

@@ -314,7 +314,7 @@ static void test_broken_tables(void **state)
         {"x,y\n1,2,3\n", 10, STK_E_CORRUPT, "line 2: found more cells, expected 2"},
         {"x,y\n1,a\"b\n", 10, STK_E_CORRUPT, "line 2, column 2 (y): found a quote inside a cell"},
         {"x,y\n\"a\"b,1\n", 11, STK_E_CORRUPT, "line 2, column 1 (x): found a character after the closing quote"},
-        {"x,y\n1,\"a\nb\nc\n", 13, STK_E_CORRUPT, "line 2, column 2 (y): found a quote that is not closed"},
+        {"x,y\n1,\"a\nb\nc\n", 13, STK_E_CORRUPT, "line 2, column 2 (y): found an unclosed quote"},
         {"x,y\n1,a\rb\n", 10, STK_E_CORRUPT, "a carriage return with no line feed"},
         {"x,y\n1,2\r", 8, STK_E_CORRUPT, "a carriage return with no line feed"},
         {"x,y\n1,\0\n", 8, STK_E_CORRUPT, "a NUL byte"},

@@ -46,7 +46,7 @@ static stk_status as_hwc(const char *path, const stk_tensor *sample, stk_tensor 
         status =
             stki_fail_at(err, STK_E_UNSUPPORTED,
                          (stki_place){path, -1, -1, STKI_TEXT("%" PRId64 " x %" PRId64, out->shape[0], out->shape[1]),
-                                      "sides of 1 to 65535"},
+                                      "a height and width of 1 to 65535"},
                          "no images to show");
     }
     return status;

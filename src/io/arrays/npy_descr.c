@@ -166,7 +166,7 @@ stk_status stki_npy_read_descr(const char *descr, stk_dtype alias, const char *p
         if (what)
             return stki_fail_at(err, STK_E_UNSUPPORTED, place, "the element type is not supported: %s", what);
         place.expected = "a byte order, a kind and a size such as '<f4'";
-        return stki_fail_at(err, STK_E_CORRUPT, place, "there is no such element type");
+        return stki_fail_at(err, STK_E_CORRUPT, place, "unknown element type");
     }
     *swapped = d.order == '>' && stk_dtype_size(*dtype) > 1;
     if (alias == STK_DTYPE_NONE || alias == *dtype)

@@ -62,11 +62,11 @@ static stk_status check_dtype(const char *path, stk_dtype dtype, bool alias, stk
         return stki_fail_at(err, STK_E_BAD_DTYPE,
                             (stki_place){path, -1, -1, STKI_TEXT("dtype number %d", (int)dtype), NULL}, "cannot write");
     if (is_alias(dtype) && !alias)
-        return stki_fail_at(
-            err, STK_E_UNSUPPORTED,
-            (stki_place){path, -1, -1, stk_dtype_long_name(dtype), "a type that npy files can name"},
-            "npy files cannot name this type: set alias to store it as raw bytes (%s), which source.dtype reads",
-            descr_of(dtype));
+        return stki_fail_at(err, STK_E_UNSUPPORTED,
+                            (stki_place){path, -1, -1, stk_dtype_long_name(dtype), "a type that NumPy supports"},
+                            ".npy files have no name for this type: set alias to store it as raw bytes (%s), and read "
+                            "it with source.dtype",
+                            descr_of(dtype));
     return STK_OK;
 }
 

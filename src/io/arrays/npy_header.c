@@ -314,7 +314,7 @@ static stk_status lay_out(struct parser *p)
         if (!stki_mul(bytes, h->shape[axis] ? h->shape[axis] : 1, &bytes))
             return fail_shape(
                 p, STK_E_CORRUPT, "the shape overflows",
-                STKI_TEXT("at most 2^63 - 1 bytes of %s, zeros taken as 1", stk_dtype_long_name(h->dtype)));
+                STKI_TEXT("at most 2^63 - 1 bytes of %s, counting sizes of 0 as 1", stk_dtype_long_name(h->dtype)));
     }
     h->data_bytes = empty ? 0 : bytes;
     return STK_OK;

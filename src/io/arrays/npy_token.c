@@ -54,14 +54,14 @@ static stki_npy_token string(stki_npy_lexer *lexer, int64_t start)
     for (; lexer->at < lexer->length && peek(lexer, 0) != quote; lexer->at++) {
         char c = peek(lexer, 0);
         if (c == '\n' || c == '\r' || c == '\0')
-            return wrong(lexer, lexer->at, "a line end or NUL inside a string");
+            return wrong(lexer, lexer->at, "a line break or NUL inside a string");
         if (c == '\\') {
             escaped = true;
             lexer->at++; /* an escaped character does not close the string */
         }
     }
     if (lexer->at >= lexer->length)
-        return wrong(lexer, start, "a string without an end");
+        return wrong(lexer, start, "an unterminated string");
     t = token(lexer, STKI_NPY_STRING, start, first, lexer->at);
     t.escaped = escaped;
     lexer->at++;

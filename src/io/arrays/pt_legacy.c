@@ -160,7 +160,7 @@ static stk_status take_storage(struct reading *r, const stki_pt_value *key, cons
     for (int i = SIZE_BYTES - 1; i >= 0; i--)
         elements = elements << 8 | size[i];
     if (elements != (uint64_t)found->count)
-        return fail(r, STK_E_CORRUPT, "wrong number of elements of a storage", STKI_TEXT("%" PRIu64, elements),
+        return fail(r, STK_E_CORRUPT, "wrong number of elements in a storage", STKI_TEXT("%" PRIu64, elements),
                     STKI_TEXT("%" PRId64 ", as in the pickle", found->count));
     r->at += SIZE_BYTES;
     if (!stki_inside(r->at, found->bytes, r->file->size))

@@ -142,7 +142,7 @@ static stk_status peek(struct machine *m, int32_t *out)
 static stk_status take(struct machine *m, uint64_t count, const char **out)
 {
     if (count > (uint64_t)(m->length - m->at))
-        return fail(m, STK_E_TRUNCATED, "the pickle ends too early", STKI_TEXT("%" PRId64 " bytes", m->length - m->at),
+        return fail(m, STK_E_TRUNCATED, "the pickle is truncated", STKI_TEXT("%" PRId64 " bytes", m->length - m->at),
                     STKI_TEXT("%" PRIu64, count));
     *out = m->bytes + m->at;
     m->at += (int64_t)count;

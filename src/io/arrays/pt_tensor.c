@@ -46,7 +46,7 @@ static stk_status take_storage(struct parts *p)
     p->out->location_bytes = (int)(location->length < 64 ? location->length : 64);
     p->out->dtype = dtype ? dtype->dtype : class->dtype;
     if (text_is(location, "meta"))
-        return fail(p, STK_E_UNSUPPORTED, "a tensor on the device 'meta' has no data", NULL, NULL);
+        return fail(p, STK_E_UNSUPPORTED, "a tensor on the 'meta' device has no data", NULL, NULL);
     if (p->out->dtype == STK_DTYPE_NONE)
         return fail(p, class->role == STKI_PT_UNTYPED && !dtype ? STK_E_CORRUPT : STK_E_UNSUPPORTED, "unsupported type",
                     dtype ? dtype->name : class->name, NULL);
@@ -66,7 +66,7 @@ static stk_status check_metadata(const struct parts *p)
     if (last < (p->tensor->global->role == STKI_PT_REBUILD_V3 ? 7 : 6) || metadata->kind == STKI_PT_NONE)
         return STK_OK;
     if (metadata->kind != STKI_PT_DICT)
-        return fail(p, STK_E_CORRUPT, "invalid metadata of a tensor", "a value of another type", "a dict");
+        return fail(p, STK_E_CORRUPT, "invalid tensor metadata", "a value of another type", "a dict");
     for (int32_t i = 0; i + 1 < metadata->count; i += 2)
         if (stki_pt_item(p->pickle, metadata, i + 1)->kind != STKI_PT_BOOL ||
             stki_pt_item(p->pickle, metadata, i + 1)->integer)
@@ -77,7 +77,7 @@ static stk_status check_metadata(const struct parts *p)
 
 static stk_status fail_numbers(const struct parts *p, int axis, int64_t size, int64_t stride)
 {
-    return fail(p, STK_E_CORRUPT, "invalid shape or strides of a tensor",
+    return fail(p, STK_E_CORRUPT, "invalid tensor shape or strides",
                 STKI_TEXT("axis %d of %" PRId64 ", stride %" PRId64, axis, size, stride),
                 "non-negative numbers and a total size that fits in 63 bits");
 }
@@ -92,7 +92,7 @@ static stk_status take_geometry(struct parts *p, int64_t *reach)
     bool empty = false;
 
     if (stki_pt_item_count(p->pickle, strides) != ndim)
-        return fail(p, STK_E_CORRUPT, "invalid shape or strides of a tensor",
+        return fail(p, STK_E_CORRUPT, "invalid tensor shape or strides",
                     STKI_TEXT("%d sizes and %d strides", ndim, stki_pt_item_count(p->pickle, strides)),
                     "equal numbers");
     if (ndim > STK_MAX_DIMS)
@@ -121,15 +121,15 @@ static stk_status check_bounds(const struct parts *p, int64_t reach)
     stki_pt_tensor *out = p->out;
 
     if (offset < 0)
-        return fail(p, STK_E_CORRUPT, "invalid offset of a tensor", STKI_TEXT("%" PRId64, offset), "0 or more");
+        return fail(p, STK_E_CORRUPT, "invalid tensor offset", STKI_TEXT("%" PRId64, offset), "0 or more");
     out->offset = 0;
     if (out->data_bytes == 0)
         return STK_OK;
     if (!stki_mul(offset, p->element_bytes, &out->offset) || !stki_add(out->offset, reach, &end) ||
         !stki_add(end, p->element_bytes, &end) || end > out->storage_bytes)
-        return fail(p, STK_E_CORRUPT, "a tensor reaches outside its storage",
+        return fail(p, STK_E_CORRUPT, "a tensor extends beyond its storage",
                     STKI_TEXT("%" PRId64 " bytes at element %" PRId64, reach, offset),
-                    STKI_TEXT("a position inside %" PRId64 " bytes", out->storage_bytes));
+                    STKI_TEXT("a range inside %" PRId64 " bytes", out->storage_bytes));
     return STK_OK;
 }
 

@@ -209,7 +209,7 @@ static stk_status check_cover(const struct tensors *t, struct span *spans, size_
                                              STKI_TEXT("offset %" PRId64, spans[i].begin), STKI_TEXT("%" PRId64, at)},
                                 "tensor %.100s: %s", spans[i].name,
                                 spans[i].begin > at ? "the bytes before it do not belong to a tensor"
-                                                    : "it shares bytes with another tensor");
+                                                    : "it overlaps another tensor");
         at = spans[i].end;
     }
     if (at == size)

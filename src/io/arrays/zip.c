@@ -324,7 +324,7 @@ static stk_status mark_overlaps(stki_zip *zip, stk_error *err)
         if (!extent(zip, sorted[i], &end))
             continue;
         if (last && sorted[i]->header < last_end)
-            last->fault = sorted[i]->fault = "the member shares bytes with another one";
+            last->fault = sorted[i]->fault = "the member overlaps another one";
         if (end > last_end) {
             last = sorted[i];
             last_end = end;

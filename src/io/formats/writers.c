@@ -70,5 +70,5 @@ stk_status stki_writer_create(const char *path, const char *format, const stki_w
         }
     return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){path, -1, -1, format, KNOWN},
                         format ? "unknown output format"
-                               : "the file name extension does not determine an output format");
+                               : "the file name extension does not identify an output format");
 }

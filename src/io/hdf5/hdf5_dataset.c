@@ -70,7 +70,7 @@ static stk_status read_space(stki_hdf5_dataset *d, hsize_t *largest, stk_error *
     if (space >= 0)
         (void)H5Sclose(space);
     if (class == H5S_NULL)
-        return fail(d, STK_E_UNSUPPORTED, "a null data space", "the data set has neither elements nor a shape", err);
+        return fail(d, STK_E_UNSUPPORTED, "a null dataspace", "the data set has neither elements nor a shape", err);
     if ((class != H5S_SIMPLE && class != H5S_SCALAR) || rank < 0)
         return stki_hdf5_fail(err, STK_E_CORRUPT, d->path, d->name, "the shape cannot be read");
     if (rank + d->type.inner_ndim > STK_MAX_DIMS)
@@ -284,7 +284,7 @@ static stk_status describe_by_library(stki_hdf5_dataset *d, stki_hdf5_object *ob
     stk_status status = stki_hdf5_object_key(object, d->name, &kind, &key, err);
 
     if (status == STK_OK && kind != STKI_HDF5_IS_DATASET)
-        status = fail(d, STK_E_UNSUPPORTED, "a group or a named type", "not a data set", err);
+        status = fail(d, STK_E_UNSUPPORTED, "a group or a committed datatype", "not a data set", err);
     if (status != STK_OK)
         return status;
     d->header = key.header;

@@ -161,7 +161,7 @@ static stk_status load_block(struct dense *d, int64_t at, uint64_t address, int6
         return status;
     if (bytes < 5 + 8 + d->offset_bytes + 4 || memcmp(block.data, mark, 4) != 0 || block.data[4] != 0 ||
         stki_hdf5_number(block.data + 5, 8) != d->heap)
-        return corrupt(d, address, "a block of a fractal heap is not the expected one", err);
+        return corrupt(d, address, "not a block of this fractal heap", err);
     return block_sum_fits(d, &block, mark)
                ? STK_OK
                : corrupt(d, address, "the checksum of a block of a fractal heap is wrong", err);

@@ -97,7 +97,7 @@ static stk_status heap_text(const struct links *l, struct heap *heap, uint64_t o
     if (!end)
         return corrupt(l, heap->at, "the name of a link crosses the end of the heap", err);
     if (heap->all && (heap->left -= end - *out + 1) < 0)
-        return corrupt(l, heap->at, "the names of a group share bytes of the heap", err);
+        return corrupt(l, heap->at, "the names of a group overlap in the heap", err);
     return STK_OK;
 }
 
@@ -117,7 +117,7 @@ static stk_status take_entry(struct links *l, struct old_group *g, const unsigne
     if (status != STK_OK)
         return status;
     if (!is_name(link.name) || cached > SOFT)
-        return corrupt(l, address, "invalid entry of a group", err);
+        return corrupt(l, address, "invalid group entry", err);
     if (l->only && strcmp(l->only, link.name) != 0)
         return STK_OK;
     if (!l->only) { /* otherwise a lookup would not find some of the names */

@@ -90,7 +90,7 @@ static stk_status follow_soft(struct walk *w, const stki_hdf5_object *at, const 
     char shown[80];
     stk_status status;
 
-    stki_text(w->link, sizeof w->link, "the soft link %.80s leads to %s", name,
+    stki_text(w->link, sizeof w->link, "the soft link %.80s points to %s", name,
               stki_text_end(shown, sizeof shown, target));
     status = count_link(w, at, err);
     return status == STK_OK ? walk_path(w, at, target, out, err) : status;
@@ -103,7 +103,7 @@ static stk_status follow_external(struct walk *w, const stki_hdf5_object *at, co
     char shown[60], shown_path[60];
     stk_status status;
 
-    stki_text(w->link, sizeof w->link, "the external link %.40s leads to %s of %s", link->name,
+    stki_text(w->link, sizeof w->link, "the external link %.40s points to %s in %s", link->name,
               stki_text_end(shown_path, sizeof shown_path, link->path),
               stki_text_end(shown, sizeof shown, link->target));
     status = count_link(w, at, err);
@@ -167,7 +167,7 @@ static stk_status library_step(struct walk *w, stki_hdf5_object *at, const char 
         return fail_lost(w, at, "the parent is not a group", err);
     exists = H5Lexists(at->id, name, H5P_DEFAULT);
     if (exists == 0)
-        return fail_lost(w, at, "there is no object of this name", err);
+        return fail_lost(w, at, "there is no object with this name", err);
     if (exists < 0 || H5Lget_info(at->id, name, &info, H5P_DEFAULT) < 0)
         return fail_object(w, at, err);
     if (info.type != H5L_TYPE_HARD)
@@ -232,7 +232,7 @@ static stk_status step(struct walk *w, stki_hdf5_object *at, const char *name, s
         status = stki_hdf5_links_visit(&at->file->super, at->header, name, on_step, &step, NULL);
     if (step.found)
         return step.status;
-    return status == STK_OK ? fail_lost(w, at, "there is no object of this name", err)
+    return status == STK_OK ? fail_lost(w, at, "there is no object with this name", err)
                             : follow(w, at, &by_name, out, err);
 }
 

@@ -175,7 +175,7 @@ stk_status stki_hdf5_dataset_check_room(const stki_hdf5_dataset *d, stk_error *e
     return stki_fail_at(err, STK_E_TRUNCATED,
                         (stki_place){d->path, -1, d->offset,
                                      STKI_TEXT("%" PRId64 " bytes", (int64_t)size > from ? (int64_t)size - from : 0),
-                                     fits ? STKI_TEXT("%" PRId64 " bytes from this offset on", bytes)
+                                     fits ? STKI_TEXT("%" PRId64 " bytes starting at this offset", bytes)
                                           : "more bytes than fit in 63 bits"},
                         d->layout == STKI_HDF5_COMPACT ? "%s: fewer elements are stored than the data set has"
                                                        : "%s: the file ends before the last element",

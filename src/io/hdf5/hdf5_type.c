@@ -214,7 +214,7 @@ static stk_status read_array(hid_t type, const char *path, const char *name, stk
         return refuse(path, name, "an array type of an unsupported rank", err);
     base = H5Tget_super(type);
     if (base < 0)
-        return refuse(path, name, "an array type without a base", err);
+        return refuse(path, name, "an array type without a base type", err);
     read_simple(base, H5Tget_class(base), out);
     (void)H5Tclose(base);
     if (out->dtype == STK_DTYPE_NONE || !out->raw)

@@ -135,7 +135,7 @@ static stk_status measure(struct hdf5_writer *w, stk_dtype dtype, int row_ndim, 
             return stki_fail_at(err, STK_E_BAD_SHAPE,
                                 (stki_place){path_of(w), -1, -1, STKI_TEXT("%" PRId64 " on axis %d", row_shape[i], i),
                                              "sizes of at least 0 whose product fits in 63 bits"},
-                                "%s: invalid shape of a row", w->name);
+                                "%s: invalid row shape", w->name);
     }
     w->shape[0] = rows > 0 ? (hsize_t)rows : 0;
     /* Rows without elements need no chunks, but only chunked data can grow. */
@@ -379,7 +379,7 @@ static stk_status hdf5_append(stki_writer *base, const void *rows, int64_t count
     if (count < 0 || (w->expected >= 0 && count > w->expected - w->rows))
         return note_failure(w, stki_fail_at(err, STK_E_RANGE,
                                             (stki_place){path_of(w), w->rows, -1, STKI_TEXT("%" PRId64 " more", count),
-                                                         STKI_TEXT("%" PRId64 " rows in all", w->expected)},
+                                                         STKI_TEXT("%" PRId64 " rows in total", w->expected)},
                                             "%s: too many rows", w->name));
     if (w->chunked)
         return note_failure(w, append_chunked(w, rows, count, err));

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #ifndef LIBJPEG_TURBO_VERSION_NUMBER
-#error "stoker decodes parts of images, which libjpeg-turbo can and other libjpegs cannot"
+#error "stoker needs libjpeg-turbo, because other libjpeg implementations cannot decode parts of images"
 #endif
 
 enum { ROWS_AT_ONCE = 16 };
@@ -44,7 +44,7 @@ static void leave(struct job *job)
     job->status = stki_jpeg_class_of(job->errors.msg_code);
     stki_fail_at(job->err, job->status,
                  (stki_place){NULL, -1, job->d.src ? job->count - (int64_t)job->d.src->bytes_in_buffer : 0, text,
-                              "an undamaged JPEG image"},
+                              "a valid JPEG image"},
                  "libjpeg cannot decode the image");
     longjmp(job->out, 1);
 }

@@ -187,7 +187,7 @@ static stk_status check(const stki_jpeg_pixels *image, stk_error *err)
     if (image->height > STKI_JPEG_MOST_SIDE || image->width > STKI_JPEG_MOST_SIDE)
         return stki_fail(err, STK_E_LIMIT,
                          "the image is too large for JPEG: found %" PRId64 " x %" PRId64
-                         " pixels, expected sides of at most %d",
+                         " pixels, expected a height and width of at most %d",
                          image->height, image->width, STKI_JPEG_MOST_SIDE);
     return STK_OK;
 }

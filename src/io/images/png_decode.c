@@ -82,7 +82,7 @@ static stk_status fail(int code, const void *bytes, int64_t count, stk_error *er
     if (out_of_memory || code == SPNG_EMEM)
         return stki_fail(err, STK_E_MEMORY, "libspng: %s", spng_strerror(SPNG_EMEM));
     return stki_fail_at(err, class_of(code),
-                        (stki_place){NULL, -1, broken_at(bytes, count), spng_strerror(code), "an undamaged PNG image"},
+                        (stki_place){NULL, -1, broken_at(bytes, count), spng_strerror(code), "a valid PNG image"},
                         "libspng cannot decode the image");
 }
 

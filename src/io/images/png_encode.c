@@ -71,7 +71,7 @@ stk_status stki_png_encode(const void *pixels, int64_t height, int64_t width, in
     if (height > MOST_SIDE || width > MOST_SIDE || height > INT64_MAX / 8 / width)
         return stki_fail(err, STK_E_LIMIT,
                          "the image is too large for PNG: found %" PRId64 " x %" PRId64
-                         " pixels, expected sides of at most %d",
+                         " pixels, expected a height and width of at most %d",
                          height, width, MOST_SIDE);
     ctx = spng_ctx_new2(&memory, SPNG_CTX_ENCODER);
     if (!ctx)

@@ -52,7 +52,7 @@ static stk_status read_ihdr(const uint8_t *data, stki_png_header *out, stk_error
     out->height = number(data + 4);
     if (out->width < 1 || out->width > INT32_MAX || out->height < 1 || out->height > INT32_MAX)
         return fail(err, STK_E_CORRUPT, 16, STKI_TEXT("%" PRId64 "x%" PRId64, out->width, out->height),
-                    "sides of 1 to 2147483647", "invalid image size");
+                    "a height and width of 1 to 2147483647", "invalid image size");
     if (!bits_fit(bits, type))
         return fail(err, STK_E_CORRUPT, 24, STKI_TEXT("%d bits, type %d", bits, type),
                     "a valid combination of bit depth and color type", "invalid pixel format");
@@ -86,13 +86,13 @@ stk_status stki_png_read_header(const void *bytes, int64_t count, stki_png_heade
                         "invalid chunk length");
         if ((at == SIGNATURE) != (memcmp(head + at + 4, "IHDR", 4) == 0))
             return fail(err, STK_E_CORRUPT, at + 4, at == SIGNATURE ? "another chunk" : "a second IHDR",
-                        "IHDR as the first chunk, once", "invalid order of chunks");
+                        "IHDR as the first chunk, once", "invalid chunk order");
         if (!memcmp(head + at + 4, "IDAT", 4))
             return STK_OK;
         if (!memcmp(head + at + 4, "IEND", 4))
             return fail(err, STK_E_CORRUPT, at + 4, "IEND", "IDAT", "the image has no pixels");
         if (at == SIGNATURE && length != IHDR)
-            return fail(err, STK_E_CORRUPT, at, STKI_TEXT("%" PRId64, length), "13", "wrong length of IHDR");
+            return fail(err, STK_E_CORRUPT, at, STKI_TEXT("%" PRId64, length), "13", "wrong IHDR length");
         if (!stki_inside(at, FRAME + length, count))
             return fail(err, STK_E_TRUNCATED, at, STKI_TEXT("%" PRId64 " bytes", count), NULL,
                         "the image ends in its header");

@@ -150,7 +150,7 @@ static stk_status check_image(const stki_beton_place *place, const stki_beton_fi
 {
     if (value->height < 1 || value->width < 1 || value->height > SIDE_MOST || value->width > SIDE_MOST)
         return fail_value(place, field, STKI_TEXT("%" PRId64 " x %" PRId64, value->height, value->width),
-                          "sides of 1 to 65535", "invalid height or width", err);
+                          "a height and width of 1 to 65535", "invalid height or width", err);
     if (value->jpeg)
         return check_jpeg(place, field, value, err);
     if (value->size != value->height * value->width * 3)

@@ -44,7 +44,7 @@ static stk_status check_version(int64_t version, const char *path, stk_error *er
         return STK_OK;
     return stki_fail_at(err, version < ODD_VERSION ? STK_E_UNSUPPORTED : STK_E_CORRUPT,
                         (stki_place){path, -1, 0, STKI_TEXT("version %" PRId64, version), "version 2"},
-                        version < ODD_VERSION ? "unsupported version of .beton" : "not a .beton file");
+                        version < ODD_VERSION ? "unsupported .beton version" : "not a .beton file");
 }
 
 stk_status stki_beton_read_header(const void *head, int64_t file_bytes, const char *path, stki_beton_layout *out,

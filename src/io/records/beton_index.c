@@ -54,7 +54,7 @@ static stk_status check_entry(const stki_beton_table *table, int64_t number, con
     uint64_t offset = e->pointer - (uint64_t)l->data_start; /* wraps around for pointers before the pages */
 
     if (e->sample >= (uint64_t)l->sample_count)
-        return fail_entry(table, number, e, "belongs to no sample", err);
+        return fail_entry(table, number, e, "belongs to a sample that does not exist", err);
     if (e->bytes == 0)
         return STK_OK;
     if (offset >= pages || e->bytes > pages - offset)

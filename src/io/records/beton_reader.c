@@ -126,7 +126,7 @@ static stk_status fail_allocation(const struct records *r, int64_t index, const 
         return fail_row(r, index, STKI_TEXT("pointer %" PRIu64, row->pointer), "one of the sample's allocations",
                         "the region is not allocated to this sample", err);
     return fail_row(r, index, STKI_TEXT("%" PRId64 " bytes allocated", found),
-                    row->jpeg ? "at least 2" : STKI_TEXT("%" PRId64, row->bytes), "wrong size of the region", err);
+                    row->jpeg ? "at least 2" : STKI_TEXT("%" PRId64, row->bytes), "wrong region size", err);
 }
 
 static stk_status check_limit(const struct records *r, int64_t index, const struct row *row, stk_error *err)
@@ -431,7 +431,7 @@ static stk_status check_options(const struct records *r, const struct survey *s,
     if (r->encoded && s->raw)
         return stki_fail_at(
             err, STK_E_UNSUPPORTED, (stki_place){r->base.path, -1, -1, "raw RGB images", "only JPEG images"},
-            "field '%s': source.decode: none returns the bytes of encoded images; remove it", r->field->name);
+            "field '%s': source.decode: none requires encoded images: remove the option", r->field->name);
     if (r->decode.deep && r->field->kind == STKI_BETON_IMAGE)
         return stki_fail_at(
             err, STK_E_UNSUPPORTED,

@@ -136,7 +136,7 @@ static stk_status dtype_of(const stki_csv *csv, int column, const stki_reader_op
         return STK_OK;
     return stki_fail_at(err, STK_E_MISMATCH,
                         (stki_place){csv->base.path, -1, -1, STKI_TEXT("%s (source.dtype)", stk_dtype_long_name(*out)),
-                                     "int64, float64, or uint8 for texts (the field's dtype casts to others)"},
+                                     "int64, float64, or uint8 for text (the field's dtype casts to others)"},
                         "column %s: unsupported dtype", csv->columns[column].name);
 }
 

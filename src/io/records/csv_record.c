@@ -56,7 +56,7 @@ static enum stki_csv_result read_quoted(reading *r, stki_csv_cell *cell)
         const char *quote = memchr(r->at, '"', (size_t)(r->end - r->at));
 
         if (!quote)
-            return r->last ? broken(r, opening, "a quote that is not closed", "a closing quote") : STKI_CSV_MORE;
+            return r->last ? broken(r, opening, "an unclosed quote", "a closing quote") : STKI_CSV_MORE;
         if (quote + 1 == r->end && !r->last)
             return STKI_CSV_MORE; /* this may be the first half of an escaped quote */
         r->at = quote + 1;

@@ -481,7 +481,8 @@ static stk_status check_csv(const stki_node *map, void *values, stk_error *err)
     if (status != STK_OK)
         return status;
     if (csv->delimiter && (strlen(csv->delimiter) != 1 || strchr("\"\n\r", *csv->delimiter)))
-        return stki_fail_value(err, stki_node_get(map, "delimiter"), "one character other than a quote or a line end");
+        return stki_fail_value(err, stki_node_get(map, "delimiter"),
+                               "one character other than a quote or a line break");
     return STK_OK;
 }
 
@@ -540,9 +541,10 @@ stk_status stki_csv_pick(const stki_csv *csv, const stki_reader_opts *opts, int 
                 picked[(*count)++] = i;
         }
         if (!fits)
-            return stki_fail_at(err, STK_E_NOT_FOUND,
-                                (stki_place){csv->base.path, -1, -1, pattern, "a name or pattern that fits a column"},
-                                "source.columns: no column matches");
+            return stki_fail_at(
+                err, STK_E_NOT_FOUND,
+                (stki_place){csv->base.path, -1, -1, pattern, "a name or pattern that matches a column"},
+                "source.columns: no column matches");
     }
     return STK_OK;
 }

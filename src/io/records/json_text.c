@@ -343,7 +343,7 @@ static const char *kind_of(unsigned char first)
 {
     return first == '{'                   ? "an object"
            : first == '['                 ? "a list"
-           : first == 't' || first == 'f' ? "true or false (not accepted)"
+           : first == 't' || first == 'f' ? "a boolean"
            : first == 'n'                 ? "null"
                                           : "a number";
 }

@@ -148,14 +148,16 @@ static stk_status numbers(const stki_text_file *text, const stki_jsonl_column *c
             return fail_held(text, column, index, at, begin, next, err);
         *whole = *whole && number.whole;
         if (to && (*count >= (list ? column->most : 1) || (dtype == STK_I64 && !number.whole)))
-            return fail_value(text, column, index, at, "another value", "the value at the time of opening", err);
+            return fail_value(text, column, index, at, "another value",
+                              "the value that was there when the file was opened", err);
         if (to && dtype == STK_I64)
             ((int64_t *)to)[*count] = number.value;
         else if (to)
             ((double *)to)[*count] = number.real;
     }
     if (to && column->width >= 0 && *count != (list ? column->width : 1))
-        return fail_value(text, column, index, at, "another value", "the value at the time of opening", err);
+        return fail_value(text, column, index, at, "another value", "the value that was there when the file was opened",
+                          err);
     return STK_OK;
 }
 

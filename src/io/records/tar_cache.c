@@ -160,7 +160,7 @@ static stk_status set_sum(struct header *h, const stki_tar_index *index, stk_err
     XXH3_state_t *state = begin_sum(*h);
 
     if (!state)
-        return stki_fail_memory(err, 1024, "the sum of an index");
+        return stki_fail_memory(err, 1024, "the checksum of an index");
     XXH3_64bits_update(state, index->entries, (size_t)h->entries * sizeof *index->entries);
     XXH3_64bits_update(state, index->runs, (size_t)h->runs * sizeof *index->runs);
     XXH3_64bits_update(state, index->key_at, (size_t)(h->samples + 1) * sizeof *index->key_at);

@@ -212,7 +212,7 @@ stk_status stki_tar_read_header(const void *block, int64_t offset, const char *p
     if (status != STK_OK || out->what == STKI_TAR_SKIP || out->what == STKI_TAR_HARD_LINK ||
         out->what == STKI_TAR_SYMLINK) /* in old archives, hard links have a size although no data follows */
         return status;
-    return stki_tar_number(b + SIZE, offset + SIZE, path, "invalid size of a member", &out->size, err);
+    return stki_tar_number(b + SIZE, offset + SIZE, path, "invalid member size", &out->size, err);
 }
 
 /* ---- pax ---- */
@@ -274,7 +274,7 @@ static stk_status take_number(const stki_tar_record *record, int64_t offset, con
     *out = -1;
     if (record->bytes > 0 && stki_tar_decimal(record->value, record->bytes, out) != record->bytes)
         return fail_pax(path, offset, stki_npy_printable(shown, sizeof shown, record->value, record->bytes),
-                        "a size in digits", err);
+                        "a decimal size", err);
     return STK_OK;
 }
 

@@ -279,7 +279,7 @@ static stk_status fail_cut(const struct builder *b, int64_t offset, int64_t size
     return stki_fail_at(err, STK_E_TRUNCATED,
                         (stki_place){b->file->path, -1, offset, STKI_TEXT("%" PRId64 " bytes", b->file->size - offset),
                                      STKI_TEXT("%" PRId64 " bytes of a member", size)},
-                        "the archive ends too early");
+                        "the archive is truncated");
 }
 
 /* Reports a member whose stored bytes are not the bytes of the file, as `record` shows. */
@@ -600,6 +600,7 @@ stk_status stki_tar_index_find(const stki_tar_index *index, const stki_file *fil
         *out = entry;
         return STK_OK;
     }
-    return stki_fail_at(err, STK_E_NOT_FOUND, (stki_place){file->path, sample, -1, NULL, NULL}, "sample %s has no .%s",
-                        shown_key(index, sample, shown, sizeof shown), index->extensions[extension].name);
+    return stki_fail_at(err, STK_E_NOT_FOUND, (stki_place){file->path, sample, -1, NULL, NULL},
+                        "sample %s has no .%s file", shown_key(index, sample, shown, sizeof shown),
+                        index->extensions[extension].name);
 }

@@ -44,7 +44,7 @@ static stk_status check_file(const stk_tar_writer *w, const stk_tar_file *files,
     if (status == STK_OK && file->size < 0)
         status = stki_fail_at(err, STK_E_BAD_ARG,
                               (stki_place){path, w->done, -1, STKI_TEXT("%" PRId64, file->size), "at least 0"},
-                              "invalid size of .%s", file->extension);
+                              "invalid size of the .%s file", file->extension);
     if (status == STK_OK && file->size > 0)
         status = stki_check_given(file->bytes, "bytes", err);
     for (int i = 0; i < index && status == STK_OK; i++)

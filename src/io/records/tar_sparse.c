@@ -48,7 +48,7 @@ static stk_status add_run(struct map *m, int64_t at, int64_t bytes, stk_error *e
     stk_status status = STK_OK;
 
     if (at < m->at || !stki_inside(at, bytes, m->size))
-        return fail_map(m, STKI_TEXT("%" PRId64 " bytes from byte %" PRId64 " on", bytes, at),
+        return fail_map(m, STKI_TEXT("%" PRId64 " bytes starting at byte %" PRId64, bytes, at),
                         STKI_TEXT("ascending runs within its %" PRId64 " bytes", m->size), err);
     if (bytes > m->left)
         return fail_map(m, STKI_TEXT("a run of %" PRId64 " bytes", bytes),
@@ -64,7 +64,7 @@ static stk_status add_run(struct map *m, int64_t at, int64_t bytes, stk_error *e
 static stk_status end_map(struct map *m, stk_error *err)
 {
     if (m->left > 0)
-        return fail_map(m, STKI_TEXT("%" PRId64 " bytes that belong to no run", m->left), "none", err);
+        return fail_map(m, STKI_TEXT("%" PRId64 " bytes that do not belong to any run", m->left), "none", err);
     return put_run(m, m->size, 0, err);
 }
 
@@ -79,7 +79,7 @@ static stk_status map_number(const struct map *m, stki_tar_text text, char behin
     if (digits == 0 || (end < text.bytes && text.text[end] != behind))
         return fail_map(
             m, left > 0 ? stki_npy_printable(shown, sizeof shown, text.text + *at, left) : "the end of the map",
-            "a number in digits", err);
+            "a decimal number", err);
     *at = end + 1;
     return STK_OK;
 }
@@ -117,9 +117,9 @@ static stk_status read_records(struct map *m, const stki_tar_sparse *member, stk
         if (!offset && !stki_tar_record_is(&record, "GNU.sparse.numbytes"))
             continue;
         if (stki_tar_decimal(record.value, record.bytes, &value) != record.bytes || record.bytes == 0)
-            return fail_map(m, "a value that is not a number", "a number in digits", err);
+            return fail_map(m, "a value that is not a number", "a decimal number", err);
         if (offset != (at < 0))
-            return fail_map(m, offset ? "two offsets" : "two numbers of bytes", "pairs", err);
+            return fail_map(m, offset ? "two offsets" : "two byte counts", "pairs", err);
         if (!offset)
             status = add_run(m, at, value, err);
         if (status != STK_OK)
@@ -128,7 +128,7 @@ static stk_status read_records(struct map *m, const stki_tar_sparse *member, stk
     }
     if (status != STK_END)
         return status;
-    return at < 0 ? STK_OK : fail_map(m, "an offset without a number of bytes", "pairs", err);
+    return at < 0 ? STK_OK : fail_map(m, "an offset without a byte count", "pairs", err);
 }
 
 /* Parses the number of runs and then a pair of numbers per run. Each number is on its own line; the map is padded to
@@ -189,7 +189,7 @@ static stk_status read_holes(struct map *m, stki_tar_sparse *member, stki_tar_te
     stk_status status = STK_OK;
 
     if (text.bytes < 2 || text.text[0] != ' ')
-        return fail_map(m, "other text", "ends of holes and data, with a blank before each", err);
+        return fail_map(m, "other text", "ends of holes and data, each after a space", err);
     while (i < text.bytes && status == STK_OK) {
         status = map_number(m, text, ' ', &i, &end, err);
         if (status == STK_OK && (end < start || end > member->stored))

@@ -56,10 +56,9 @@ stk_status stki_tar_check_key(const char *key, const char *path, int64_t record,
     bool found;
 
     if (length == 0 || length > NAME_LIMIT || key[0] == '/' || goes_up(key))
-        return fail_name(path, record, key, "1 to 1000000 bytes, no leading slash, no ..", "invalid key of a sample",
-                         err);
+        return fail_name(path, record, key, "1 to 1000000 bytes, no leading slash, no ..", "invalid sample key", err);
     if (stki_text_check(key, length, STKI_TEXT_KEY, what) >= 0)
-        return fail_name(path, record, what, "plain text", "invalid key of a sample", err);
+        return fail_name(path, record, what, "plain text", "invalid sample key", err);
     name = stki_format("%s.x", key);
     if (!name)
         return stki_fail_memory(err, length + 3, path);
@@ -69,7 +68,7 @@ stk_status stki_tar_check_key(const char *key, const char *path, int64_t record,
         return STK_OK;
     return fail_name(path, record, key,
                      "a last part that is not empty and has no dot, and a first part that is not __LIKE_THIS__",
-                     "invalid key of a sample", err);
+                     "invalid sample key", err);
 }
 
 stk_status stki_tar_check_extension(const char *extension, const char *path, stk_error *err)

@@ -134,7 +134,7 @@ static stk_status add_member(stki_webdataset *set, const stki_tar_extension *ext
     member->details = json_pack("{s:I, s:I, s:I}", "files", (json_int_t)extension->count, "fewest_bytes",
                                 (json_int_t)extension->smallest, "most_bytes", (json_int_t)extension->largest);
     if (extension->count < set->index.sample_count)
-        stki_container_warn(&set->base, "%" PRId64 " of %" PRId64 " samples have no .%s",
+        stki_container_warn(&set->base, "%" PRId64 " of %" PRId64 " samples have no .%s file",
                             set->index.sample_count - extension->count, set->index.sample_count, extension->name);
     return STK_OK;
 }
@@ -170,8 +170,8 @@ static stk_status add_members(stki_webdataset *set, const stki_decode_opts *deco
     if (status == STK_OK)
         warn_of_cut(set, decode);
     if (index->skipped > 0)
-        stki_container_warn(&set->base, "%" PRId64 " %s to no sample (no extension, or a hidden name)", index->skipped,
-                            index->skipped == 1 ? "file belongs" : "files belong");
+        stki_container_warn(&set->base, "%" PRId64 " %s not part of a sample (no extension, or a hidden name)",
+                            index->skipped, index->skipped == 1 ? "file is" : "files are");
     if (index->links > 0)
         stki_container_warn(&set->base,
                             "%" PRId64
@@ -179,7 +179,7 @@ static stk_status add_members(stki_webdataset *set, const stki_decode_opts *deco
                             "the archive (tar --dereference --hard-dereference stores the files)",
                             index->links, index->links == 1 ? "link is" : "links are");
     if (index->others > 0)
-        stki_container_warn(&set->base, "%" PRId64 " %s: devices, volume labels, lists of folders, access rights",
+        stki_container_warn(&set->base, "%" PRId64 " %s: devices, volume labels, directory listings, ACLs",
                             index->others, index->others == 1 ? "member is not a file" : "members are not files");
     set->base.details =
         json_pack("{s:I, s:I, s:I, s:I, s:I, s:s}", "samples", (json_int_t)index->sample_count, "files",
