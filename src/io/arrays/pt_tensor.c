@@ -128,7 +128,8 @@ static stk_status check_bounds(const struct parts *p, int64_t reach)
     if (!stki_mul(offset, p->element_bytes, &out->offset) || !stki_add(out->offset, reach, &end) ||
         !stki_add(end, p->element_bytes, &end) || end > out->storage_bytes)
         return fail(p, STK_E_CORRUPT, "a tensor extends beyond its storage",
-                    STKI_TEXT("%" PRId64 " bytes at element %" PRId64, reach, offset),
+                    STKI_TEXT("%" PRId64 " bytes at element %" PRId64,
+                              reach < INT64_MAX - p->element_bytes ? reach + p->element_bytes : INT64_MAX, offset),
                     STKI_TEXT("a range inside %" PRId64 " bytes", out->storage_bytes));
     return STK_OK;
 }
