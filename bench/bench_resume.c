@@ -154,7 +154,7 @@ static void measure_digest(const char *shape, int batch)
             costs[k][round] = cost(shape, kinds[k], batch);
     for (int k = 0; k < 3; k++)
         qsort(costs[k], ROUNDS, sizeof costs[k][0], compare_costs);
-    printf("processor time per sample of %s:", shape);
+    printf("CPU time per sample of %s:", shape);
     for (int k = 0; k < 3; k++)
         printf("%s %s %.1f ns (%+.1f %%)", k ? "," : "", kinds[k], costs[k][ROUNDS / 2],
                100 * (costs[k][ROUNDS / 2] / costs[0][ROUNDS / 2] - 1));

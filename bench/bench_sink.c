@@ -185,7 +185,7 @@ int main(int argc, char **argv)
         double w = median(wall[way], rounds), c = median(cpu[way], rounds);
         double gigabytes = (double)(row_count() * row_bytes) * 1e-9;
 
-        printf("%-16s %7.3f s  %6.2f GB/s  %7.3f s of processor   speed %5.3f, processor %5.3f of plain\n", names[way],
+        printf("%-16s %7.3f s  %6.2f GB/s  %7.3f s of CPU time   speed %5.3f, processor %5.3f of plain\n", names[way],
                w, gigabytes / w, c, median(wall[0], rounds) / w, c / median(cpu[0], rounds));
     }
     free(source);

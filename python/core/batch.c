@@ -281,7 +281,8 @@ bool core_batch_detach(core_batch *self, stk_stream *stream)
 
 static PyObject *refuse_moved(void)
 {
-    return core_refuse(STK_E_UNSUPPORTED, "the batch was moved by batch.to(): its tensors are no longer stoker's");
+    return core_refuse(STK_E_UNSUPPORTED, "the batch was moved by batch.to(), so its tensors are torch tensors: use "
+                                          "batch[name] instead of clone() or tensor()");
 }
 
 /* Returns a batch with the same numbers (rows, epoch, step, …) and without tensors. */
@@ -380,7 +381,9 @@ static PyObject *origins(PyObject *object, PyObject *args)
     if (!PyArg_ParseTuple(args, "i", &field) || !check(self))
         return NULL;
     if (!self->batch)
-        return core_refuse(STK_E_UNSUPPORTED, "origins: a copy of a batch has no record of the files of its samples");
+        return core_refuse(
+            STK_E_UNSUPPORTED,
+            "origins: a copy of a batch does not record the files of its samples: pass the original batch");
     out = PyList_New((Py_ssize_t)self->rows);
     for (Py_ssize_t i = 0; out && i < (Py_ssize_t)self->rows; i++) {
         PyObject *item;

@@ -277,7 +277,7 @@ static stk_error all_held_error(const core_loader *self, int64_t slots, stk_stat
     PyOS_snprintf(
         err.message, sizeof err.message,
         "all %lld slots (loader.%s) are held by batches or tensors that still exist, so no batch can be produced: "
-        "keep batch.clone() instead of the batch, open the loader with copy=True, or with a larger %s",
+        "keep batch.clone() instead of the batch, or open the loader with copy=True or a larger %s",
         (long long)slots, option, option);
     return err;
 }

@@ -141,7 +141,7 @@ static PyObject *get_pinned(PyObject *object, void *unused)
 
 /* NumPy's and PEP 3118's names of dtypes. 64-bit integers are "l" and "L", because NumPy's int64 is C's long; "q" would
  * become longlong, which is a different dtype. */
-_Static_assert(sizeof(long) == 8, "PEP 3118 has another name for 64-bit integers");
+_Static_assert(sizeof(long) == 8, "l and L are the formats of 64-bit integers only if long has 64 bits");
 static const struct format {
     stk_dtype dtype;
     const char *buffer, *array;
@@ -234,7 +234,7 @@ static int get_buffer(PyObject *object, Py_buffer *view, int flags)
     if (((flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS && !row_major) ||
         ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && !is_fortran(tensor)) ||
         ((flags & PyBUF_ANY_CONTIGUOUS) == PyBUF_ANY_CONTIGUOUS && !row_major && !is_fortran(tensor)))
-        return refuse(view, "the tensor is not contiguous, as the consumer requires");
+        return refuse(view, "the tensor is not contiguous in the order that the consumer requires");
     *view = (Py_buffer){
         .buf = tensor->data,
         .obj = Py_NewRef(object),
@@ -326,7 +326,7 @@ static PyObject *as_array(PyObject *object, PyObject *args, PyObject *kwargs)
                                   copy == Py_True ? Py_True : Py_False);
     if (out && out != array && copy == Py_False) {
         Py_CLEAR(out);
-        PyErr_SetString(PyExc_ValueError, "__array__: another dtype needs a copy, but copy=False was given");
+        PyErr_SetString(PyExc_ValueError, "__array__: a different dtype requires a copy, but copy=False was given");
     }
     Py_DECREF(array);
     return out;

@@ -281,7 +281,7 @@ class Loader(_core.Loader):
         """Returns the names of the classes of a label field, in the order of their numbers. None: they have no names."""
         names = [info.name for info in self.fields]
         if field not in names:
-            raise _errors.StokerKeyError(f"there is no field '{field}': {', '.join(names)}", "not_found")
+            raise _errors.StokerKeyError(f"there is no field '{field}', only {', '.join(names)}", "not_found")
         return self._classes(names.index(field))
 
     @property
@@ -312,7 +312,7 @@ class Loader(_core.Loader):
         field: the field to look up; None: the first one. Takes about a microsecond per row."""
         names = [info.name for info in self.fields]
         if field is not None and field not in names:
-            raise _errors.StokerKeyError(f"there is no field '{field}': {', '.join(names)}", "not_found")
+            raise _errors.StokerKeyError(f"there is no field '{field}', only {', '.join(names)}", "not_found")
         return batch._origins(0 if field is None else names.index(field))
 
     def preview(self, field: str | None = None, images: int = 16) -> bytes:

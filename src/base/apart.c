@@ -253,8 +253,7 @@ static stk_status describe_end(const struct notes *notes, const char *path, cons
                             strsignal(signal_number), library);
     if (signal_number == TIMEOUT_SIGNAL)
         return stki_fail_at(err, STK_E_CORRUPT, place,
-                            "%.300s%s%s did not finish within %" PRId64
-                            " s of processor time while %s: the file is damaged",
+                            "%.300s%s%s did not finish within %" PRId64 " s of CPU time while %s: the file is damaged",
                             notes->name, between, library, notes->seconds, doing);
     return stki_fail_at(err, STK_E_CORRUPT, place, "%.300s%s%s crashed (%s) while %s: the file is damaged", notes->name,
                         between, library, strsignal(signal_number), doing);

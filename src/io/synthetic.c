@@ -195,7 +195,7 @@ static stk_status check(const stki_synthetic_opts *o, int64_t *max_bytes, stk_er
     bool empty = false;
 
     if (bytes == 0)
-        return stki_fail(err, STK_E_BAD_DTYPE, "synthetic: dtype: found %d, expected one of the dtypes", (int)o->dtype);
+        return stki_fail(err, STK_E_BAD_DTYPE, "synthetic: invalid dtype %d", (int)o->dtype);
     if (o->ndim < 0 || o->ndim >= STK_MAX_DIMS)
         return stki_fail(err, STK_E_UNSUPPORTED, "synthetic: found %d axes per sample, expected 0 to %d", o->ndim,
                          STK_MAX_DIMS - 1);

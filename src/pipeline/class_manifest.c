@@ -109,7 +109,7 @@ stk_status stki_classes_of_manifest(const char *path, const char *member, const 
     classes = classes_in(&list, NULL, member, field);
     status = json_array_size(classes) > 0 ? read_names(path, classes, out, err)
                                           : stki_fail_at(err, STK_E_NOT_FOUND, (stki_place){path, -1, -1, NULL, NULL},
-                                                         "it has no class names for field %s", field);
+                                                         "no class names for field %s", field);
     stki_manifest_fini(&list);
     return status;
 }

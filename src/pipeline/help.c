@@ -28,7 +28,7 @@ static const char *obstacle_of_plan(const stki_field_plan *plan)
     const char *obstacle = NULL;
 
     if (!plan->maker->placement)
-        return "is not converted from views of its samples";
+        return "is not converted directly from samples in memory";
     for (int i = 0; i < plan->field->shard_count && !obstacle; i++)
         obstacle = obstacle_of_shard(plan->field->shards[i]);
     return obstacle;

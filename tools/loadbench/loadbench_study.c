@@ -156,7 +156,7 @@ stk_status lb_study_open(const struct lb_args *args, struct lb_study *study, stk
     if (kept && !args->compare && args->require_count == 0 && !args->report)
         return stki_fail(err, STK_E_CONFIG, "%s is a saved result: use --compare, --require or --report", args->file);
     if (args->tune && args->report)
-        return stki_fail(err, STK_E_CONFIG, "--tune prints changes to a config; --report is for a run or a sweep");
+        return stki_fail(err, STK_E_CONFIG, "--report applies to a run or a sweep, not to --tune");
     if (search && args->intervals)
         return stki_fail(err, STK_E_CONFIG, "--intervals applies only to a run of one config");
     if (kept && (search || args->intervals || args->check_prediction || args->digest || args->set_count > 0))

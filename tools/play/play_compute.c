@@ -39,7 +39,7 @@ static stk_status op_to(struct pl_call *call, stk_error *err)
     if (status == STK_OK && dtype == STK_DTYPE_NONE) {
         const char *word = pl_take_any_word(call->command);
         return word ? pl_fail_dtype("to", word, err)
-                    : stki_fail(err, STK_E_CONFIG, "to: no dtype given, such as to f16");
+                    : stki_fail(err, STK_E_CONFIG, "to: missing dtype: to DTYPE, such as to f16");
     }
     status = status != STK_OK ? status : pl_take_end(call->command, err);
     status = status != STK_OK ? status : afford_copy(call, dtype, err);
@@ -133,7 +133,7 @@ static stk_status op_fill(struct pl_call *call, stk_error *err)
     stk_status status;
 
     if (strcmp(call->command->op, "fill_") == 0 && !pl_take_number(call->command, &value))
-        return stki_fail(err, STK_E_CONFIG, "fill_: no value given");
+        return stki_fail(err, STK_E_CONFIG, "fill_: missing value: fill_ VALUE");
     status = pl_take_end(call->command, err);
     status = status != STK_OK ? status : stk_tensor_fill(&target, value, err);
     if (status != STK_OK)

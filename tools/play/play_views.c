@@ -244,7 +244,7 @@ static stk_status op_flip(struct pl_call *call, stk_error *err)
 
     status = status != STK_OK ? status : pl_take_end(call->command, err);
     if (status == STK_OK && count == 0)
-        return stki_fail(err, STK_E_CONFIG, "flip: no dimension given, such as flip 0");
+        return stki_fail(err, STK_E_CONFIG, "flip: missing dimension: flip DIM…, such as flip 0");
     stk_tensor_retain(&view);
     for (int i = 0; status == STK_OK && i < count; i++) {
         stk_tensor next;

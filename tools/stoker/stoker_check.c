@@ -259,7 +259,7 @@ static bool give_up_sparse(struct st_check *check, struct part *part)
             &error, STK_E_LIMIT,
             (stki_place){check->container->path, -1, -1, STKI_TEXT("more than %d times the stored size", SPARSE_TIMES),
                          STKI_TEXT("%" PRId64 " bytes, the stored size", part->reader->stored_bytes)},
-            "%s: consists almost only of fill values, so only a part of it was checked",
+            "%s: consists almost entirely of fill values, so only a part of it was checked",
             check->container->members[part->member].name);
         result->why = stki_strdup(error.message);
     }

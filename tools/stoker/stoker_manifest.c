@@ -458,7 +458,7 @@ static void show_result(const struct st_manifest_check *check, double seconds)
     if (stki_counted(&check->faults) > shown)
         printf("and %" PRId64 " more (--json has all)\n", stki_counted(&check->faults) - shown);
     if (check->unsummed > 0)
-        printf("note: %" PRId64 " input%s checked by size only (prep.inputs: digests records checksums)\n",
+        printf("note: %" PRId64 " input%s checked by size only (set prep.inputs: digests to record checksums)\n",
                check->unsummed, check->unsummed == 1 ? "" : "s");
     if (stki_counted(&check->unchecked) > 0)
         printf("note: %" PRId64 " input%s not checked: the manifest does not record which column lists the files\n",

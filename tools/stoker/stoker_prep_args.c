@@ -29,7 +29,7 @@ static void options_of(struct st_prep_args *a, struct texts *t, struct arg_optio
         {"--launcher", "auto|none",
          "auto (default): read the task from the environment variables of launchers and schedulers; none: ignore them",
          NULL, &t->launcher, NULL},
-        {"--merge", NULL, "only join the pieces made by the tasks", &a->merge, NULL, NULL},
+        {"--merge", NULL, "only join the pieces written by the tasks", &a->merge, NULL, NULL},
         {"--workers", "N", "number of worker threads; the same as --set prep.num_workers=N", NULL, &t->workers, NULL},
         {"--jobs", "N", "the same as --workers", NULL, &t->jobs, NULL},
         {"--no-space-check", NULL, "start even if there seems to be too little disk space", &a->no_space_check, NULL,

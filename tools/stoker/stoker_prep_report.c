@@ -79,7 +79,7 @@ static void print_making(const stk_prep_plan *plan, const stk_prep_estimate *est
     if (plan->work_bytes > 0)
         printf("work      about %sB of temporary files until the job ends\n", LIVE_SHORT((double)plan->work_bytes));
     if (plan->resumed_rows > 0)
-        printf("resumes   %" PRId64 " rows have already been made\n", plan->resumed_rows);
+        printf("resumes   %" PRId64 " rows have already been written\n", plan->resumed_rows);
     if (task->tasks > 1)
         print_share(plan, task);
 }
@@ -114,7 +114,7 @@ static void print_incomplete(const stk_prep_result *result)
         return;
     }
     printf("this task's share is done; %" PRId64
-           " piece%s of other tasks %s still missing: the task that makes the last piece joins all pieces\n",
+           " piece%s of other tasks %s still missing: the task that writes the last piece joins all pieces\n",
            result->missing_pieces, result->missing_pieces == 1 ? "" : "s", result->missing_pieces == 1 ? "is" : "are");
 }
 
@@ -137,7 +137,7 @@ void st_prep_report_text(const stk_prep *job, const struct st_prep_show *show)
     printf("; %sB in %" PRId64 " file%s; %.1f s", LIVE_SHORT((double)result.bytes), result.files,
            result.files == 1 ? "" : "s", seconds);
     if (result.resumed_rows > 0)
-        printf(", %" PRId64 " of the rows made by an earlier run", result.resumed_rows);
+        printf(", %" PRId64 " of the rows written by an earlier run", result.resumed_rows);
     putchar('\n');
     if (result.manifest_path)
         printf("%s\n", st_shown(result.manifest_path));

@@ -138,7 +138,8 @@ static stk_status visit(struct walk *w, int32_t value)
         return stki_fail_memory(w->err, w->path.length, "the tensors of a file");
     w->path_bytes += w->path.length;
     if (++w->steps > w->most_steps || w->path_bytes > w->most_path_bytes)
-        return fail(w, STK_E_LIMIT, "too many values for such a short pickle: shared values occur too often",
+        return fail(w, STK_E_LIMIT,
+                    "shared values are referenced so often that the pickle expands to too many values for its size",
                     STKI_TEXT("%" PRId64 " values with paths of %" PRId64 " bytes", w->steps, w->path_bytes),
                     STKI_TEXT("at most %" PRId64 ", %" PRId64 " bytes", w->most_steps, w->most_path_bytes));
     return is_container(&w->pickle->values[value]) ? enter(w, value) : add_leaf(w, value);

@@ -144,8 +144,8 @@ static stk_status look_at_field(const struct lb_made_file *file, const struct lb
                          file->full_path, expected, why.message);
     if (!*alike)
         return stki_fail(err, STK_E_MISMATCH,
-                         "%s: exists with other content: found %s, expected %s; --force replaces it", file->full_path,
-                         found, expected);
+                         "%s: exists with different contents: found %s, expected %s; --force replaces it",
+                         file->full_path, found, expected);
     return STK_OK;
 }
 
@@ -159,8 +159,10 @@ static stk_status look(struct lb_made_file *file, stk_error *err)
     if (stat(file->full_path, &about) != 0)
         return STK_OK;
     if (S_ISDIR(about.st_mode) && file->format != LB_FORMAT_IMAGES)
-        return stki_fail(err, STK_E_MISMATCH, "%s: is a folder: expected a file in the format %s, or none",
-                         file->full_path, lb_format_words[file->format]);
+        return stki_fail(
+            err, STK_E_MISMATCH,
+            "%s: is a folder, but the specification defines it as a file in the format %s: choose another path",
+            file->full_path, lb_format_words[file->format]);
     for (int i = 0; i < file->field_count && status == STK_OK; i++)
         status = look_at_field(file, &file->made[i], &alike, err);
     file->is_there = status == STK_OK && alike;

@@ -38,7 +38,7 @@ static const char *const auto_words[] = {"auto", NULL};
 
 static const stki_option rows[ROW_COUNT] = {
     [CONSUMER] = STKI_ENUM(struct lb_bench, consumer, null, lb_consumer_words,
-                           "What consumes the batches: null (counts them), touch (reads every byte), device (keeps a "
+                           "Consumer of the batches: null (counts them), touch (reads every byte), device (keeps a "
                            "stream of loader.device busy for a step), or step (sleeps for the duration of a "
                            "step, as if an accelerator were computing)"),
     [PRESET] = STKI_ENUM(struct lb_bench, preset, none, lb_preset_words,
@@ -70,8 +70,9 @@ static const stki_option rows[ROW_COUNT] = {
                .fallback = "as-is",
                .words = lb_cache_words,
                .unit = "",
-               .help = "What is done to the page cache before each measurement: nothing, load all files, or evict them "
-                       "(cold, which measures at most one epoch)"},
+               .help =
+                   "State of the page cache before each measurement: as-is (unchanged), warm (all files loaded), or "
+                   "cold (all files evicted; at most one epoch is measured)"},
     [INTERVAL] = STKI_TIME_WORDS(struct lb_bench, interval, auto, 1e6, 3600e9, auto_words, -1,
                                  "Length of the intervals in which throughput over time is recorded"),
     [LIMIT] = STKI_BOOL(struct lb_bench, limit, true, "Measure this machine's limits as well"),

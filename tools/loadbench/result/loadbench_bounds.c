@@ -259,7 +259,7 @@ static void add_inflate(const struct codec_limit *alone, const struct sums *sums
         out[before].applies = sums->unpacked >= 0.01 * sums->packed;
     if (again)
         add(out, count, LB_BOUND_INFLATE_ONCE, alone->samples_per_s,
-            "the same if each chunk were decompressed once: order: block, or a larger loader.cache_bytes");
+            "the same if each chunk were decompressed once, as with order: block or a larger loader.cache_bytes");
     if (*count > before + 1)
         out[before + 1].applies = false;
 }

@@ -360,7 +360,7 @@ void lb_verdict_agree(const struct lb_shares *each, int count, struct lb_verdict
     }
     if (other == 0)
         return;
-    snprintf(doubt, sizeof doubt, "another bottleneck in %d of %d repeats, judged separately", other, count);
+    snprintf(doubt, sizeof doubt, "a different bottleneck in %d of %d repeats, judged separately", other, count);
     lower(out, 2 * other >= count ? LB_CONFIDENCE_LOW : LB_CONFIDENCE_MEDIUM, doubt);
 }
 

@@ -12,7 +12,7 @@
     STAGE(STORAGE, storage, "storage", true, "reading files")                 \
     STAGE(DECODE, decode, "decode", false, "decoding images")                 \
     STAGE(INFLATE, inflate, "inflate", false, "decompressing data")           \
-    STAGE(CALL, call, "own transforms", false, "in transforms of your own")   \
+    STAGE(CALL, call, "own transforms", false, "in custom transforms")        \
     STAGE(CONVERT, convert, "convert", true, "converting")
 
 #define LB_STAGE_SHARE(name, member, ...) double member;

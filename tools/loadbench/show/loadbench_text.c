@@ -403,7 +403,7 @@ static void print_others(const struct lb_result *result, FILE *to)
 
     lb_result_quiet(result, &quiet);
     if (!quiet.known && quiet.loud == 0) {
-        fprintf(to, "others     processor use of other programs is unknown: %s\n", quiet.why);
+        fprintf(to, "others     the CPU usage of other programs is unknown: %s\n", quiet.why);
         return;
     }
     lb_quiet_text(&quiet, text, sizeof text);

@@ -176,10 +176,11 @@ static stk_status check_measured(const struct accelerator *all, const struct fee
                              feed->count);
         without += all[i].begin_ns == 0;
     }
-    return without == 0 ? STK_OK
-                        : stki_fail(err, STK_E_EMPTY,
-                                    "%d of %d accelerators began no step within bench.run_time (%s ms); increase it",
-                                    without, feed->count, LB_NUMBER((double)feed->bench->run_time / 1e6));
+    return without == 0
+               ? STK_OK
+               : stki_fail(err, STK_E_EMPTY,
+                           "%d of %d accelerators did not begin a step within bench.run_time (%s ms); increase it",
+                           without, feed->count, LB_NUMBER((double)feed->bench->run_time / 1e6));
 }
 
 /* Returns the first failure. STK_END: interrupted before every accelerator had completed a measured step. */

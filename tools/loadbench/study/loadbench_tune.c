@@ -164,7 +164,7 @@ static struct measured use_of(const struct lb_point *point)
 static const char *beyond(const struct tuning *tuning, const struct measured *m)
 {
     if (m->cpus > tuning->budget.cpus * 1.02)
-        return "more processor time than allowed";
+        return "more CPU time than allowed";
     return m->memory_bytes > tuning->budget.memory_bytes ? "more memory than allowed" : NULL;
 }
 
