@@ -439,9 +439,9 @@ static PyMemberDef members[] = {
 };
 
 static PyGetSetDef getters[] = {
-    {"indices", get_more, NULL, "int64 [rows]: the number of the sample or window in each row.", "indices"},
+    {"indices", get_more, NULL, "int64 [rows]: the sample or window number of each row.", "indices"},
     {"mask", get_more, NULL, "bool [rows]: false for rows of padding.", "mask"},
-    {"sources", get_more, NULL, "int32 [rows]: the number of each row's data set.", "sources"},
+    {"sources", get_more, NULL, "int32 [rows]: the index of each row's data set.", "sources"},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

@@ -606,7 +606,7 @@ static PyMethodDef methods[] = {
      "timeout: seconds; None: loader.timeout. Raises TimeoutError if no batch arrived in that time; it can be called "
      "again."},
     {"seek", (PyCFunction)(void (*)(void))seek, METH_VARARGS | METH_KEYWORDS,
-     "seek(epoch, step=0)\n--\n\nGoes to a step of an epoch; prefetched batches are dropped."},
+     "seek(epoch, step=0)\n--\n\nMoves to a step of an epoch; prefetched batches are discarded."},
     {"cancel", cancel, METH_NOARGS,
      "cancel()\n--\n\nAsks the loader to stop: next raises an exception, even if it is already waiting. For use by "
      "other threads and signal handlers."},

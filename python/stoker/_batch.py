@@ -19,7 +19,7 @@ class Batch(_core.Batch, Mapping[str, Any]):
     and you may write to them. The slot is reused after the batch and all tensors that share its memory have been deleted.
 
     Attributes:
-        indices: int64 [rows], the number of the sample (or window) in each row.
+        indices: int64 [rows], the sample (or window) number of each row.
         mask: bool [rows], false for padding.
         sources: int32 [rows], the data set of each row.
         rows, valid_rows, epoch, step, global_step, last_of_epoch

@@ -12,7 +12,7 @@ class StokerError(Exception):
     Attributes:
         status: the kind of error, as a word: "corrupt", "timeout", "mismatch", …
         file: the file with the error, or "".
-        record: the number of the sample in its field, or the line of a config; -1: none.
+        record: the index of the sample in its field, or the line of a config; -1: none.
         offset: bytes from the beginning of the file, or the column in a config; -1: none.
         found, expected: what was found and what was expected, or "".
     """

@@ -40,7 +40,7 @@ class FieldInfo(NamedTuple):
 
 
 class DatasetInfo(NamedTuple):
-    """A data set of a loader. first: the number of its first sample in batch.indices; positions: its positions in an epoch."""
+    """A data set of a loader. first: its first sample number, as in batch.indices; positions: its positions in an epoch."""
 
     name: str
     weight: float
@@ -286,7 +286,7 @@ class Loader(_core.Loader):
 
     @property
     def class_to_idx(self) -> dict[str, int]:
-        """The numbers of the classes by name, as in torchvision's ImageFolder, of the field `label` or of the only field with class names."""
+        """The class numbers by name, as in torchvision's ImageFolder, of the field `label` or of the only field with class names."""
         named = {info.name: names for info in self.fields if (names := self.classes(info.name)) is not None}
         if "label" in named:
             chosen = named["label"]
@@ -307,7 +307,7 @@ class Loader(_core.Loader):
         return self._failures()
 
     def origins(self, batch: Batch, field: str | None = None) -> list[tuple[str, int]]:
-        """Returns the origin of each row of a batch: (path of the file, number of the sample in it). The number is 0 if samples are files.
+        """Returns the origin of each row of a batch: (path of the file, index of the sample in it). The index is 0 if samples are files.
 
         field: the field to look up; None: the first one. Takes about a microsecond per row."""
         names = [info.name for info in self.fields]

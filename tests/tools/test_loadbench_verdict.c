@@ -338,7 +338,8 @@ static void check_one_judgement(const struct lb_shares *shares, int *slots_named
         return;
     *slots_named += too_few;
     assert_true(deeper > 0);
-    assert_null(strstr(verdict->text, "a deeper prefetch may help")); /* no vague advice if the gain is predicted */
+    assert_null(
+        strstr(verdict->text, "a larger loader.prefetch may help")); /* no vague advice if the gain is predicted */
     assert_int_equal(promised, deeper >= 1.05);
     if (too_few) {
         assert_int_equal(verdict->bottleneck, LB_BOTTLENECK_RING);
@@ -409,7 +410,8 @@ static void without_workers_nothing_is_handed_over(void **state)
 
     (void)state;
     assert_float_equal(lb_foresee_inline(&shares), 6.667F, 0.01);
-    assert_non_null(strstr(judge(&shares)->text, "loader.num_workers=0 is predicted to give 6.67 times as much"));
+    assert_non_null(
+        strstr(judge(&shares)->text, "loader.num_workers=0 is predicted to give 6.67 times as many samples/s"));
     shares.cores = 0.3; /* other processes use the rest */
     assert_float_equal(lb_foresee_inline(&shares), 2, 0.01);
     shares.device_slots = 2;

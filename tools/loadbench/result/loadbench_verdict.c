@@ -146,19 +146,20 @@ static void say_deeper(const struct lb_shares *shares, double deeper, struct lb_
     const size_t used = strlen(out->text);
 
     if (deeper >= DEEPER_AT_ALL)
-        snprintf(out->text + used, sizeof out->text - used, " loader.prefetch=%lld is predicted to give %.0f %% more.",
-                 (long long)(2 * shares->slots), 100 * (deeper - 1));
+        snprintf(out->text + used, sizeof out->text - used,
+                 " loader.prefetch=%lld is predicted to give %.0f %% more samples/s.", (long long)(2 * shares->slots),
+                 100 * (deeper - 1));
 }
 
 static void judge_slots(const struct lb_shares *shares, double most, double deeper, struct lb_verdict *out)
 {
-    char gain[96] = "a deeper prefetch may help";
+    char gain[96] = "a larger loader.prefetch may help";
 
     out->bottleneck = LB_BOTTLENECK_RING;
     out->busy = most;
     out->confidence = most < 0.5 ? LB_CONFIDENCE_HIGH : most < 0.65 ? LB_CONFIDENCE_MEDIUM : LB_CONFIDENCE_LOW;
     if (deeper > 0)
-        snprintf(gain, sizeof gain, "loader.prefetch=%lld is predicted to give %.0f %% more",
+        snprintf(gain, sizeof gain, "loader.prefetch=%lld is predicted to give %.0f %% more samples/s",
                  (long long)(2 * shares->slots), 100 * (deeper - 1));
     SAY(out,
         "Bottleneck: slots (ring). %lld %s too few: the workers wait %.0f %% of their time for a free one, and the "
@@ -173,10 +174,12 @@ static void handing_over_advice(const struct lb_shares *shares, char *out, size_
     const double alone = lb_foresee_inline(shares);
 
     if (alone >= 2)
-        snprintf(out, size, "larger batches may help, and loader.num_workers=0 is predicted to give %s times as much",
+        snprintf(out, size,
+                 "larger batches may help, and loader.num_workers=0 is predicted to give %s times as many samples/s",
                  LB_SHORT(alone));
     else if (alone >= DEEPER_AT_ALL)
-        snprintf(out, size, "larger batches may help, and loader.num_workers=0 is predicted to give %.0f %% more",
+        snprintf(out, size,
+                 "larger batches may help, and loader.num_workers=0 is predicted to give %.0f %% more samples/s",
                  100 * (alone - 1));
     else
         snprintf(out, size, "larger batches%s may help", shares->workers > 1 ? " or fewer workers" : "");
