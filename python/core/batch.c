@@ -404,7 +404,7 @@ static PyObject *refuse_copies(PyObject *object, PyObject *args)
     (void)object, (void)args;
     return PyErr_Format(
         PyExc_TypeError,
-        "a stoker.Batch cannot be pickled or copied, because its tensors are in memory of the loader: use "
+        "a stoker.Batch cannot be pickled or copied, because its tensors are in the loader's memory: use "
         "batch.clone() for a copy in its own memory, or dict(batch) and copies of its tensors");
 }
 

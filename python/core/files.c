@@ -157,7 +157,7 @@ static PyObject *member_layout(PyObject *object, void *unused)
     return core_text(layout ? layout : "");
 }
 
-/* Returns the names of the classes, in the order of their numbers, or None. */
+/* Returns the class names, ordered by class number, or None. */
 static PyObject *member_classes(PyObject *object, PyObject *unused)
 {
     const core_member *self = (core_member *)object;
@@ -186,8 +186,7 @@ static PyMethodDef member_methods[] = {
     {"sample", member_sample, METH_VARARGS, "sample(index)\n--\n\nA copy of one sample, as a Tensor."},
     {"tensor", member_tensor, METH_NOARGS,
      "tensor()\n--\n\nThe whole array as a read-only Tensor; a view of the mapped file if possible."},
-    {"classes", member_classes, METH_NOARGS,
-     "classes()\n--\n\nThe names of the classes, in the order of their numbers, or None."},
+    {"classes", member_classes, METH_NOARGS, "classes()\n--\n\nThe class names, ordered by class number, or None."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -83,7 +83,7 @@ class Member(_Open):
             return tensor.clone().numpy()
 
     def classes(self) -> list[str] | None:
-        """Returns the names of the classes, in the order of their numbers, or None if they have no names."""
+        """Returns the class names, ordered by class number, or None if the classes have no names."""
         return self._member.classes()
 
     def __repr__(self) -> str:

@@ -278,7 +278,7 @@ class Loader(_core.Loader):
         return [DatasetInfo(*dataset) for dataset in self._datasets()]
 
     def classes(self, field: str = "label") -> list[str] | None:
-        """Returns the names of the classes of a label field, in the order of their numbers. None: they have no names."""
+        """Returns the class names of a label field, ordered by class number. None: the classes have no names."""
         names = [info.name for info in self.fields]
         if field not in names:
             raise _errors.StokerKeyError(f"there is no field '{field}', only {', '.join(names)}", "not_found")

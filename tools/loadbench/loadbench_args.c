@@ -116,7 +116,7 @@ static void options_of(struct lb_args *a, struct arg_option *options)
          .count = &a->require_count},
         {"--report", "OUT.html", "write the result or sweep as an HTML page with plots", .text = &a->report,
          .take = take_report},
-        {"--debug", "TOPIC[,TOPIC]", "print debug messages on stderr", .text = &a->debug},
+        {"--debug", "TOPIC[,TOPIC]", "print debug messages to stderr", .text = &a->debug},
         {"--help", NULL, "print this text", .action = action, .as = LB_HELP},
         {"--help-options", NULL, "print every key of the config files", .action = action, .as = LB_HELP_OPTIONS},
         {"--version", NULL, "print the version", .action = action, .as = LB_VERSION},

@@ -146,7 +146,7 @@ static stk_status split_items(struct pl_command *command, stk_error *err)
         }
         if (*at == '(' || *at == '[') {
             if (group)
-                return stki_fail(err, STK_E_CONFIG, "brackets inside brackets: %s", command->rest);
+                return stki_fail(err, STK_E_CONFIG, "nested brackets are not supported: %s", command->rest);
             group = ++command->group_count;
         } else if (*at == ')' || *at == ']') {
             if (!group)

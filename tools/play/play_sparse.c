@@ -98,8 +98,8 @@ static void tell_worth(const struct matrix *matrix, const struct form *form, FIL
     if (most <= 0)
         fprintf(to, "%s is never smaller than dense.\n", form->name);
     else
-        fprintf(to, "%s is smaller than dense up to %" PRId64 " entries: from %.2f %% zeros on.\n", form->name, most,
-                100 - 100 * (double)most / (double)matrix->elements);
+        fprintf(to, "%s is smaller than dense for up to %" PRId64 " entries (at least %.2f %% zeros).\n", form->name,
+                most, 100 - 100 * (double)most / (double)matrix->elements);
 }
 
 /* ---- chart ---- */

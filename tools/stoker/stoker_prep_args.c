@@ -34,7 +34,7 @@ static void options_of(struct st_prep_args *a, struct texts *t, struct arg_optio
         {"--jobs", "N", "the same as --workers", NULL, &t->jobs, NULL},
         {"--no-space-check", NULL, "start even if there seems to be too little disk space", &a->no_space_check, NULL,
          NULL},
-        {"--json-progress", NULL, "print progress and result on stdout as JSON Lines", &a->json_progress, NULL, NULL},
+        {"--json-progress", NULL, "print progress and result to stdout as JSON Lines", &a->json_progress, NULL, NULL},
         {"--quiet", NULL, "print errors only", &a->quiet, NULL, NULL},
         {"--help", NULL, "print this text", &a->help, NULL, NULL},
         {"--help-options", NULL, "print every key of a job", &a->help_options, NULL, NULL},

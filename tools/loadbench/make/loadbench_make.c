@@ -159,10 +159,9 @@ static stk_status look(struct lb_made_file *file, stk_error *err)
     if (stat(file->full_path, &about) != 0)
         return STK_OK;
     if (S_ISDIR(about.st_mode) && file->format != LB_FORMAT_IMAGES)
-        return stki_fail(
-            err, STK_E_MISMATCH,
-            "%s: is a folder, but the specification defines it as a file in the format %s: choose another path",
-            file->full_path, lb_format_words[file->format]);
+        return stki_fail(err, STK_E_MISMATCH,
+                         "%s: found a folder, expected a file in the format %s: choose another path", file->full_path,
+                         lb_format_words[file->format]);
     for (int i = 0; i < file->field_count && status == STK_OK; i++)
         status = look_at_field(file, &file->made[i], &alike, err);
     file->is_there = status == STK_OK && alike;
