@@ -458,7 +458,7 @@ stk_status stki_count_alone(stki_job *job, stki_prep_run *run, int64_t *rows, st
     }
     json_decref(inputs);
     stki_free(fields);
-    return status == STK_OK ? stki_prep_remove_folder(job->work, NULL, err) : status;
+    return status;
 }
 
 stk_status stki_count_same(const stki_job *job, stki_prep_run *run, const json_t *stats, stk_error *err)

@@ -18,7 +18,7 @@ struct stk_prep {
     stki_name_lock name; /* lock that is held while the job runs */
     _Atomic bool cancelled;
     stk_prep_result result;
-    char *manifest_path, *skipped_path, *stats_path;
+    char *manifest_path, *skipped_path, *stats_path, *commit_path;
     stki_notes notes;
     stki_job_clock clock;  /* of the last run */
     stki_inputs_seen seen; /* inputs read by the last run */
@@ -141,7 +141,8 @@ static stk_status open_job(const char *file, const char *text, const char *base_
         prep->skipped_path = stki_beside_output(&prep->job, "skipped.jsonl");
         prep->stats_path =
             prep->job.format ? stki_beside_output(&prep->job, "stats.json") : stki_strdup(prep->job.path);
-        if (!prep->manifest_path || !prep->skipped_path || !prep->stats_path)
+        prep->commit_path = stki_format("%s/commit.json", prep->job.work);
+        if (!prep->manifest_path || !prep->skipped_path || !prep->stats_path || !prep->commit_path)
             status = stki_fail_memory(err, 256, "a path");
     }
     if (status == STK_OK)
@@ -176,6 +177,7 @@ void stk_prep_destroy(stk_prep *prep)
     stki_free(prep->manifest_path);
     stki_free(prep->skipped_path);
     stki_free(prep->stats_path);
+    stki_free(prep->commit_path);
     stki_free(prep);
 }
 
@@ -279,41 +281,38 @@ static stk_status fail_present(const stk_prep *prep, stk_error *err)
 /* Returns whether the files are being renamed, by another process or by one that was interrupted. */
 static bool is_committing(const stk_prep *prep)
 {
-    char *path = stki_format("%s/commit.json", prep->job.work);
-    const bool exists = path && stki_prep_exists(path);
-
-    stki_free(path);
-    return exists;
+    return stki_prep_exists(prep->commit_path);
 }
 
-/* Checks the files next to the data that the job writes, or with on_error: skip may write. If another process is
- * renaming the files of this job, they are already there. */
+/* Checks the files next to the data that the job writes, or with on_error: skip may write. */
 static stk_status check_beside(const stk_prep *prep, stk_error *err)
 {
     stk_status status = STK_OK;
-    stk_error cause;
 
     if (prep->job.stats || stki_count_needed(&prep->job))
-        status = stki_prep_check_free(prep->stats_path, &cause);
+        status = stki_prep_check_free(prep->stats_path, err);
     if (status == STK_OK && prep->job.prep.on_error == STKI_JOB_SKIP)
-        status = stki_prep_check_free(prep->skipped_path, &cause);
+        status = stki_prep_check_free(prep->skipped_path, err);
+    return status;
+}
+
+/* If another process is renaming the files of this job, they are already there. */
+static stk_status check_output(const stk_prep *prep, stk_error *err)
+{
+    stk_status status;
+    stk_error cause;
+
+    if (prep->opts.force)
+        return STK_OK;
+    if (stki_prep_exists(prep->manifest_path))
+        return fail_present(prep, err);
+    if ((status = check_name(prep, &cause)) == STK_OK)
+        status = check_beside(prep, &cause);
     if (status == STK_OK || (!prep->opts.restart && is_committing(prep)))
         return STK_OK;
     if (err)
         *err = cause;
     return status;
-}
-
-static stk_status check_output(const stk_prep *prep, stk_error *err)
-{
-    if (prep->opts.force)
-        return STK_OK;
-    if (!stki_prep_exists(prep->manifest_path)) {
-        stk_status status = check_name(prep, err);
-
-        return status == STK_OK ? check_beside(prep, err) : status;
-    }
-    return fail_present(prep, err);
 }
 
 static const char *unit_name(const stki_prep_run *run)
@@ -340,9 +339,39 @@ static int64_t positions_of(const stki_prep_run *run, int64_t first, int64_t end
     return to - from;
 }
 
-static stk_status make(stki_prep_run *run, stk_error *err)
+/* Returns whether the existing output belongs to this job, without checking the data. */
+static bool is_made(stk_prep *prep, stki_prep_totals *out)
+{
+    json_t *manifest = NULL, *mine;
+    bool same;
+
+    if (stki_prep_read_json(prep->manifest_path, &manifest, NULL) != STK_OK)
+        return false;
+    mine = stki_job_json(&prep->job);
+    same = mine && json_equal(mine, json_object_get(manifest, stki_count_needed(&prep->job) ? "requested" : "job"));
+    if (same)
+        stki_prep_read_totals(manifest, out);
+    json_decref(mine);
+    json_decref(manifest);
+    return same;
+}
+
+/* Returns whether another process has completed the output of this job since this one started: another task, or a
+ * second run. */
+static bool others_are_done(stk_prep *prep, stki_prep_totals *out)
+{
+    stk_error ignored;
+
+    return !prep->opts.force && prep->job.format && stki_name_check(&prep->name, &prep->job, &ignored) == STK_E_BUSY &&
+           is_made(prep, out);
+}
+
+/* A process that completes the output removes the pieces after it has written the manifest, so the manifest is looked
+ * for after the pieces have been counted. */
+static stk_status make(stk_prep *prep, stki_prep_run *run, stk_error *err)
 {
     stki_prep_missing missing;
+    stki_prep_totals ignored;
     int64_t first, end, left;
     stk_status status;
 
@@ -351,13 +380,14 @@ static stk_status make(stki_prep_run *run, stk_error *err)
     stki_prep_phase(run, STK_PREP_MAKING, left, run->cuts.pieces);
     status = stki_prep_count_missing(run, first, end, &missing, &left, err);
     run->progress.rows = run->progress.resumed_rows = run->progress.row_total - left;
-    if (status == STK_OK && missing.count > 0)
-        status = stki_prep_space(run, err);
-    return status == STK_OK && missing.count > 0 ? stki_prep_make(run, first, end, err) : status;
+    if (status != STK_OK || missing.count == 0 || others_are_done(prep, &ignored))
+        return status;
+    status = stki_prep_space(run, err);
+    return status == STK_OK ? stki_prep_make(run, first, end, err) : status;
 }
 
 /* Acquires the lock for joining. If another process is joining, a task returns STK_E_BUSY; a process without tasks
- * waits until the other one ends, which usually removes the work folder. */
+ * waits until the other one ends. */
 static stk_status lock_merge(const stk_prep *prep, stki_prep_run *run, const char *path, int *fd, stk_error *err)
 {
     stk_status status = stki_prep_lock_file(path, fd, err);
@@ -367,8 +397,27 @@ static stk_status lock_merge(const stk_prep *prep, stki_prep_run *run, const cha
     stki_prep_phase(run, STK_PREP_JOINING, 0, 0);
     while (status == STK_E_BUSY && (status = stki_prep_tick(run, false, err)) == STK_OK) {
         stki_sleep_ns(STKI_SECOND / 100);
-        status = stki_prep_exists(run->work) ? stki_prep_lock_file(path, fd, err)
-                                             : stki_fail(err, STK_E_NOT_FOUND, "%s: it was removed", run->work);
+        status = stki_prep_lock_file(path, fd, err);
+    }
+    return status;
+}
+
+/* Joins the pieces and commits the output. If another process was killed after it had written commit.json, only
+ * finishes the commit. The caller holds merge.lock. */
+static stk_status complete(stk_prep *prep, stki_prep_run *run, stki_prep_totals *totals, stk_error *err)
+{
+    bool found;
+    stk_status status = STK_OK;
+
+    if (is_committing(prep))
+        return stki_prep_finish_commit(&prep->job, prep->opts.force, &found, totals, err);
+    if (run->mode == STKI_PREP_SPOOLED) {
+        stki_prep_phase(run, STK_PREP_JOINING, run->cuts.positions, run->cuts.pieces);
+        status = stki_prep_join(run, err);
+    }
+    if (status == STK_OK) {
+        stki_prep_phase(run, STK_PREP_COMMITTING, 0, 0);
+        status = stki_prep_commit(run, totals, err);
     }
     return status;
 }
@@ -400,14 +449,7 @@ static stk_status merge(stk_prep *prep, stki_prep_run *run, stki_prep_totals *to
             *err = cause;
         return status;
     }
-    if (run->mode == STKI_PREP_SPOOLED) {
-        stki_prep_phase(run, STK_PREP_JOINING, run->cuts.positions, run->cuts.pieces);
-        status = stki_prep_join(run, err);
-    }
-    if (status == STK_OK) {
-        stki_prep_phase(run, STK_PREP_COMMITTING, 0, 0);
-        status = stki_prep_commit(run, totals, err);
-    }
+    status = complete(prep, run, totals, err);
     (void)close(fd);
     prep->result.complete = status == STK_OK;
     return status;
@@ -491,14 +533,10 @@ static stk_status count_alone(stk_prep *prep, stk_error *err)
 
     if (status != STK_OK && !made)
         return status;
-    if (made && status == STK_OK) /* the folder was left by a run that was interrupted at the very end */
-        status = stki_work_remove(prep->job.work, err);
-    if (made && status == STK_OK)
+    if (made)
         note_complete(prep);
-    else if (!made)
+    else
         status = stki_count_alone(&prep->job, &run, &r->rows, err);
-    if ((status == STK_E_NOT_FOUND || status == STK_E_IO) && prep->opts.tasks > 1 && stki_prep_exists(prep->stats_path))
-        status = STK_OK; /* another task has finished in the meantime and removed the work folder */
     r->complete = status == STK_OK;
     r->files = r->complete;
     r->bytes = r->complete ? stki_prep_file_size(prep->stats_path) : 0;
@@ -539,33 +577,6 @@ static stk_status check_merge(stk_prep *prep, const stki_prep_run *run, stk_erro
                      prep->job.work, unit_name(run), (long long)prep->result.missing_pieces);
 }
 
-/* Returns whether the existing output belongs to this job, without checking the data. */
-static bool is_made(stk_prep *prep, stki_prep_totals *out)
-{
-    json_t *manifest = NULL, *mine;
-    bool same;
-
-    if (stki_prep_read_json(prep->manifest_path, &manifest, NULL) != STK_OK)
-        return false;
-    mine = stki_job_json(&prep->job);
-    same = mine && json_equal(mine, json_object_get(manifest, stki_count_needed(&prep->job) ? "requested" : "job"));
-    if (same)
-        stki_prep_read_totals(manifest, out);
-    json_decref(mine);
-    json_decref(manifest);
-    return same;
-}
-
-/* Returns whether another process has completed the output of this job since this one started: another task, or a
- * second run. */
-static bool others_are_done(stk_prep *prep, stki_prep_totals *out)
-{
-    stk_error ignored;
-
-    return !prep->opts.force && prep->job.format && stki_name_check(&prep->name, &prep->job, &ignored) == STK_E_BUSY &&
-           is_made(prep, out);
-}
-
 /* Checks whether the output of this job exists and was made from the current data, in which case nothing needs to be
  * done. */
 static stk_status look_for_output(stk_prep *prep, bool *made, stki_prep_totals *out, stk_error *err)
@@ -587,17 +598,39 @@ static stk_status look_for_output(stk_prep *prep, bool *made, stki_prep_totals *
     return status;
 }
 
-static stk_status run_once(stk_prep *prep, stk_error *err)
+/* Finishes an interrupted commit. *found: whether there was one. STK_E_BUSY: another process is committing. If only the
+ * work folder remains to be removed, --force removes it, because a new one will be needed. */
+static stk_status finish_commit(const stk_prep *prep, bool *found, stki_prep_totals *out, stk_error *err)
+{
+    char *path;
+    int fd;
+    stk_status status;
+
+    *found = is_committing(prep);
+    if (!*found)
+        return STK_OK;
+    path = stki_format("%s/merge.lock", prep->job.work);
+    status = path ? stki_prep_lock_file(path, &fd, err) : stki_fail_memory(err, 256, "a path");
+    stki_free(path);
+    if (status != STK_OK)
+        return status;
+    status = stki_prep_finish_commit(&prep->job, prep->opts.force, found, out, err);
+    if (status == STK_OK && !*found && prep->opts.force)
+        status = stki_prep_clean_up(&prep->job, err);
+    (void)close(fd);
+    return status;
+}
+
+static stk_status run_once(stk_prep *prep, stki_prep_run *run, stk_error *err)
 {
     stki_prep_totals totals = {0};
-    stki_prep_run run = {.lock = -1};
-    bool found = false, fresh = false;
+    bool found = false;
     stk_status status = STK_OK;
 
     if (!prep->job.format)
         return count_alone(prep, err);
     if (!prep->opts.restart)
-        status = stki_prep_finish_commit(&prep->job, &prep->name, prep->opts.force, &found, &totals, err);
+        status = finish_commit(prep, &found, &totals, err);
     if (found) {
         if (status == STK_E_BUSY && prep->opts.tasks > 1) /* another task is merging */
             return STK_OK;
@@ -606,48 +639,35 @@ static stk_status run_once(stk_prep *prep, stk_error *err)
             set_result(prep, &totals);
             return status;
         }
-        totals =
-            (stki_prep_totals){0}; /* it belonged to another job of this name, which was interrupted at the very end */
+        /* it belonged to another job of this name, which was interrupted at the very end */
+        status = stki_prep_clean_up(&prep->job, err);
     }
+    totals = (stki_prep_totals){0};
     if (status == STK_OK && (status = look_for_output(prep, &found, &totals, err)) == STK_OK && found) {
         note_complete(prep);
         set_result(prep, &totals);
         return STK_OK;
     }
     if (status == STK_OK && (status = check_output(prep, err)) == STK_OK && (status = count(prep, err)) == STK_OK &&
-        (status = open_run(prep, &run, err)) == STK_OK) {
-        status = check_merge(prep, &run, err);
-        fresh = !stki_prep_exists(prep->job.work);
-        if (status == STK_OK)
-            status = stki_work_open(&run, err);
-    }
-    if (status == STK_OK && others_are_done(prep, &totals)) { /* other tasks have finished after the check above */
-        stki_prep_close(&run);
-        return STK_OK;
-    }
+        (status = open_run(prep, run, err)) == STK_OK && (status = check_merge(prep, run, err)) == STK_OK)
+        status = stki_work_open(run, err);
     if (status == STK_OK && !prep->opts.merge)
-        status = make(&run, err);
-    prep->result.resumed_rows = run.progress.resumed_rows;
+        status = make(prep, run, err);
+    prep->result.resumed_rows = run->progress.resumed_rows;
     if (status == STK_OK)
-        status = merge(prep, &run, &totals, err);
+        status = merge(prep, run, &totals, err);
     if (status == STK_OK && prep->result.complete)
-        stki_prep_done(&run, &totals);
+        stki_prep_done(run, &totals);
     set_result(prep, &totals);
-    if (fresh && !run.began && status != STK_OK && status != STK_E_CANCELLED)
-        stki_work_drop(&run);
-    stki_prep_close(&run);
     return status;
 }
 
-static stk_status run_named(stk_prep *prep, stk_error *err)
+static stk_status run_named(stk_prep *prep, stki_prep_run *run, stk_error *err)
 {
     stki_prep_totals totals;
-    stk_status status = run_once(prep, err);
+    stk_status status = run_once(prep, run, err);
 
     if (status != STK_E_CANCELLED && !prep->result.complete && others_are_done(prep, &totals)) {
-        stk_error ignored; /* removes files of this task, created after the others removed the work folder */
-
-        (void)stki_work_remove(prep->job.work, &ignored);
         prep->result.complete = true;
         prep->result.missing_pieces = 0;
         set_result(prep, &totals);
@@ -656,8 +676,26 @@ static stk_status run_named(stk_prep *prep, stk_error *err)
     return status;
 }
 
+/* Removes the work folder if the output is complete, or if the job created the folder and has failed before it read
+ * rows. Called by the last process of the job. A failure is no error, because the next run of the job tries again. */
+static void tidy(stk_prep *prep, stki_prep_run *run, bool failed)
+{
+    stk_status status = STK_OK;
+    stk_error err;
+
+    if (prep->job.format)
+        status = stki_prep_clean_up(&prep->job, &err);
+    else if (prep->result.complete)
+        status = stki_work_remove(prep->job.work, &err);
+    if (status != STK_OK)
+        stki_notes_add(&prep->notes, "the work folder cannot be removed: %s", err.message);
+    if (failed && prep->name.fresh && !run->began && !prep->job.counted)
+        stki_work_drop(run);
+}
+
 stk_status stk_prep_run(stk_prep *prep, stk_error *err)
 {
+    stki_prep_run run = {.lock = -1};
     stk_error cause;
     stk_status status = stki_check_given(prep, "job", err);
 
@@ -668,8 +706,11 @@ stk_status stk_prep_run(stk_prep *prep, stk_error *err)
     if ((status = stki_work_check_target(&prep->job, &cause)) == STK_OK) {
         status = stki_name_take(&prep->job, &prep->name, &cause);
         if (status == STK_OK)
-            status = run_named(prep, &cause);
+            status = run_named(prep, &run, &cause);
         stki_job_clock_close(&prep->clock);
+        if (stki_name_leave(&prep->name))
+            tidy(prep, &run, status != STK_OK && status != STK_E_CANCELLED);
+        stki_prep_close(&run);
         stki_inputs_seen_fini(&prep->seen);
         stki_name_release(&prep->name);
     }

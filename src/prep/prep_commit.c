@@ -325,14 +325,6 @@ static stk_status write_manifest(const stki_job *job, const json_t *manifest, st
     return status;
 }
 
-/* Removes commit.json last, because it records that only the cleanup is left. */
-static stk_status clean_up(const stki_job *job, const char *making, stk_error *err)
-{
-    stk_status status = strcmp(making, job->work) != 0 ? stki_prep_remove_folder(making, NULL, err) : STK_OK;
-
-    return status == STK_OK ? stki_prep_remove_folder(job->work, "commit.json", err) : status;
-}
-
 static bool is_name(const json_t *name)
 {
     return json_string_length(name) > 0 && !strchr(json_string_value(name), '/');
@@ -363,6 +355,18 @@ static char *making_of(const stki_job *job, const json_t *commit)
     return same ? stki_strdup(job->work) : stki_format("%s.prep", job->path);
 }
 
+/* Removes the bulk of the work folder early. The last process of the job removes the rest, including what other
+ * processes create in the meantime. */
+static void remove_pieces(const stki_job *job)
+{
+    char *pieces = stki_format("%s/pieces", job->work);
+    stk_error ignored;
+
+    if (pieces)
+        (void)stki_prep_remove_folder(pieces, NULL, &ignored);
+    stki_free(pieces);
+}
+
 /* Carries out commit.json; may be repeated after an interruption. */
 static stk_status carry_out(const stki_job *job, const json_t *commit, stk_error *err)
 {
@@ -388,7 +392,7 @@ static stk_status carry_out(const stki_job *job, const json_t *commit, stk_error
         (status = stki_prep_sync_folder_of(job->path, err)) == STK_OK)
         status = write_manifest(job, manifest, err);
     if (status == STK_OK)
-        status = clean_up(job, making, err);
+        remove_pieces(job);
     stki_free(path);
     stki_free(making);
     return status;
@@ -404,64 +408,67 @@ void stki_prep_read_totals(const json_t *manifest, stki_prep_totals *out)
                               .bytes = json_integer_value(json_object_get(totals, "bytes"))};
 }
 
-/* Removes the work folder if the cleanup was interrupted after its last file was removed and before the folder was. */
-static stk_status finish_removal(const stki_job *job, bool *found, stki_prep_totals *out, stk_error *err)
+/* Fails if another job has created outputs of the same name since the interruption. `now`: its manifest. */
+static stk_status check_old(const stki_job *job, json_t *now, bool force, json_t *commit, stk_error *err)
 {
-    char *path = stki_beside_output(job, "manifest.json");
-    json_t *manifest = NULL;
-    stk_status status = path ? STK_OK : stki_fail_memory(err, 256, "a path");
-
-    if (status == STK_OK && stki_prep_exists(path) && stki_prep_folder_is_empty(job->work)) {
-        status = stki_prep_read_json(path, &manifest, err);
-        stki_prep_read_totals(manifest, out);
-        *found = true;
-        if (status == STK_OK)
-            status = stki_prep_remove_folder(job->work, NULL, err);
-        json_decref(manifest);
-    }
-    stki_free(path);
-    return status;
-}
-
-/* Fails if another job has created outputs of the same name since the interruption. */
-static stk_status check_old(const stki_job *job, const stki_name_lock *name, bool force, json_t *commit, stk_error *err)
-{
-    if (json_is_null(name->old) || json_equal(name->old, json_object_get(commit, "old")) ||
-        json_equal(name->old, json_object_get(commit, "manifest")))
+    if (json_is_null(now) || json_equal(now, json_object_get(commit, "old")))
         return STK_OK;
     if (force)
-        return json_object_set(commit, "old", name->old) == 0 ? STK_OK : stki_fail_memory(err, 256, "a manifest");
+        return json_object_set(commit, "old", now) == 0 ? STK_OK : stki_fail_memory(err, 256, "a manifest");
     return stki_fail_at(
         err, STK_E_IO, (stki_place){job->stem, -1, -1, "the manifest of another job", NULL},
         "after this job was interrupted, another job completed an output of the same name; --force replaces it");
 }
 
-stk_status stki_prep_finish_commit(const stki_job *job, const stki_name_lock *name, bool force, bool *found,
-                                   stki_prep_totals *out, stk_error *err)
+/* Reads commit.json (NULL: there is none) and the current manifest. *done: whether it is that of the commit. */
+static stk_status read_commit(const stki_job *job, json_t **commit, json_t **now, bool *done, stk_error *err)
 {
-    char *path = stki_format("%s/commit.json", job->work), *lock = stki_format("%s/merge.lock", job->work);
-    json_t *commit = NULL;
-    int fd = -1;
-    stk_status status = path && lock ? STK_OK : stki_fail_memory(err, 256, "a path");
+    char *path = stki_format("%s/commit.json", job->work);
+    stk_status status = path ? stki_name_manifest(job, now, err) : stki_fail_memory(err, 256, "a path");
 
-    *found = status == STK_OK && stki_prep_exists(path);
-    if (*found)
-        status = stki_prep_lock_file(lock, &fd, err);
-    if (*found && status == STK_OK)
-        status = stki_prep_read_json(path, &commit, err);
-    if (commit) {
+    if (status == STK_OK && stki_prep_exists(path))
+        status = stki_prep_read_json(path, commit, err);
+    *done = *commit && json_equal(*now, json_object_get(*commit, "manifest"));
+    stki_free(path);
+    return status;
+}
+
+stk_status stki_prep_finish_commit(const stki_job *job, bool force, bool *found, stki_prep_totals *out, stk_error *err)
+{
+    json_t *commit = NULL, *now = NULL;
+    bool done;
+    stk_status status = read_commit(job, &commit, &now, &done, err);
+
+    *found = !done;
+    if (status == STK_OK) {
         stki_prep_read_totals(json_object_get(commit, "manifest"), out);
-        status = check_old(job, name, force, commit, err);
-        if (status == STK_OK)
+        if (!done && (status = check_old(job, now, force, commit, err)) == STK_OK)
             status = carry_out(job, commit, err);
     }
-    if (status == STK_OK && !*found)
-        status = finish_removal(job, found, out, err);
     json_decref(commit);
-    if (fd >= 0)
-        (void)close(fd);
-    stki_free(path);
-    stki_free(lock);
+    json_decref(now);
+    return status;
+}
+
+/* Removes commit.json last, because it records that the folder only remains to be removed. */
+stk_status stki_prep_clean_up(const stki_job *job, stk_error *err)
+{
+    json_t *commit = NULL, *now = NULL;
+    char *making = NULL;
+    bool done;
+    stk_status status = read_commit(job, &commit, &now, &done, err);
+
+    if (status == STK_OK && done) {
+        making = making_of(job, commit);
+        status = making ? STK_OK : stki_fail_memory(err, 256, "a path");
+        if (status == STK_OK && strcmp(making, job->work) != 0)
+            status = stki_prep_remove_folder(making, NULL, err);
+    }
+    if (status == STK_OK && (done || (!json_is_null(now) && stki_prep_folder_is_empty(job->work))))
+        status = stki_prep_remove_folder(job->work, "commit.json", err);
+    stki_free(making);
+    json_decref(commit);
+    json_decref(now);
     return status;
 }
 

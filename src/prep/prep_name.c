@@ -4,10 +4,11 @@
  *
  *     locked exclusively   briefly, by a process that finds no other user and writes the identity of its job
  *     locked shared        by every process (task) of that job, until it ends
+ *     locked exclusively   by the last of them, which removes the work folder if it is no longer needed, and the file
  *
- * The file identifies the job that holds the lock. Its last user removes the file; a file left by a killed process is
- * not locked and is taken over. Job and manifest are compared again before files are renamed, because other programs
- * may have removed files. */
+ * The file identifies the job that holds the lock, and states whether this job created the work folder. A file left by
+ * a killed process is not locked and is taken over. Job and manifest are compared again before files are renamed,
+ * because other programs may have removed files. */
 #include "allocate.h"
 #include "clock.h"
 #include "error.h"
@@ -68,9 +69,9 @@ static json_t *owner_of(const stki_job *job)
 
     (void)gethostname(host, sizeof host - 1);
     if (work || !job->prep.temporary)
-        owner = json_pack("{s:o, s:o, s:I, s:o}", "output", stki_text_json(base_of(job->path)), "work",
+        owner = json_pack("{s:o, s:o, s:I, s:o, s:b}", "output", stki_text_json(base_of(job->path)), "work",
                           work ? stki_text_json(work) : json_null(), "process", (json_int_t)getpid(), "host",
-                          stki_text_json(host));
+                          stki_text_json(host), "fresh", !stki_prep_exists(job->work));
     stki_free(work);
     return owner;
 }
@@ -119,10 +120,12 @@ static stk_status own(stki_name_lock *name, int fd, const json_t *owner, stk_err
 
     if (status == STK_OK)
         status = stki_prep_lock_again(fd, false, name->path, err);
-    if (status == STK_OK)
+    if (status == STK_OK) {
         name->fd = fd;
-    else
+        name->fresh = json_is_true(json_object_get(owner, "fresh"));
+    } else {
         (void)close(fd);
+    }
     return status;
 }
 
@@ -140,6 +143,7 @@ static stk_status join(stki_name_lock *name, const json_t *owner, json_t **found
     *found = NULL;
     if (stki_prep_read_json(name->path, found, &ignored) == STK_OK && is_same_job(*found, owner)) {
         name->fd = fd;
+        name->fresh = json_is_true(json_object_get(*found, "fresh"));
         return STK_OK;
     }
     if (stki_prep_lock_again(fd, true, name->path, err) == STK_OK) /* the other users have released it */
@@ -168,8 +172,7 @@ static stk_status take(stki_name_lock *name, const json_t *owner, stk_error *err
     return status;
 }
 
-/* Reads the manifest of the name; null: there is none, or it cannot be read. */
-static stk_status manifest_of(const stki_job *job, json_t **out, stk_error *err)
+stk_status stki_name_manifest(const stki_job *job, json_t **out, stk_error *err)
 {
     char *path = stki_beside_output(job, "manifest.json");
     stk_error cause;
@@ -197,7 +200,7 @@ stk_status stki_name_take(const stki_job *job, stki_name_lock *out, stk_error *e
     *out = (stki_name_lock){.path = stki_beside_output(job, "prep.lock"), .fd = -1};
     status = owner && out->path ? take(out, owner, err) : stki_fail_memory(err, 256, "a lock");
     if (status == STK_OK)
-        status = manifest_of(job, &out->old, err);
+        status = stki_name_manifest(job, &out->old, err);
     json_decref(owner);
     return status;
 }
@@ -211,7 +214,7 @@ stk_status stki_name_check(const stki_name_lock *name, const stki_job *job, stk_
         return stki_fail_at(err, STK_E_BUSY, (stki_place){name->path, -1, -1, "another file or none", NULL},
                             "the lock was removed while the job ran, so another job may have started; make sure that "
                             "none is running, and run this one again: its pieces are kept");
-    status = manifest_of(job, &now, err);
+    status = stki_name_manifest(job, &now, err);
     if (status == STK_OK && !json_equal(now, name->old))
         status = stki_fail_at(err, STK_E_BUSY, (stki_place){job->stem, -1, -1, NULL, NULL},
                               "an output of this name was completed or removed while the job ran and is not replaced; "
@@ -220,18 +223,25 @@ stk_status stki_name_check(const stki_name_lock *name, const stki_job *job, stk_
     return status;
 }
 
-void stki_name_release(stki_name_lock *name)
+/* The shared lock is released before the exclusive one is requested: if two processes converted their shared locks at
+ * the same time, both would fail. */
+bool stki_name_leave(stki_name_lock *name)
 {
     stk_error ignored;
-    int fd;
 
-    if (name->fd >= 0)
-        (void)close(name->fd);
-    /* Releases the lock. The last user removes the file: of several that finish at the same time, only one gets the
-     * exclusive lock. */
-    if (name->fd >= 0 && stki_prep_lock_file(name->path, &fd, &ignored) == STK_OK) {
+    if (name->fd < 0)
+        return false;
+    (void)close(name->fd);
+    if (stki_prep_lock_file(name->path, &name->fd, &ignored) != STK_OK)
+        name->fd = -1;
+    return name->fd >= 0;
+}
+
+void stki_name_release(stki_name_lock *name)
+{
+    if (name->fd >= 0) {
         (void)unlink(name->path);
-        (void)close(fd);
+        (void)close(name->fd);
     }
     stki_free(name->path);
     json_decref(name->old);

@@ -12,8 +12,8 @@
  *     prep.c          the public functions
  *
  * A unit is the part of a job that is produced and recorded separately: the whole job, a shard, or (spooled) a piece. A
- * task produces a run of units. Any number of tasks can produce any units at any time, each while it holds the lock of
- * the unit. */
+ * task produces a run of units. Any number of tasks can produce any units at any time. The journal of a shard is locked
+ * by its writer. A piece is not: if two tasks produce it, both write the same bytes, and the last rename wins. */
 #ifndef STKI_PREP_RUN_H
 #define STKI_PREP_RUN_H
 
@@ -49,6 +49,7 @@ typedef struct stki_inputs_seen stki_inputs_seen;
 typedef struct stki_name_lock {
     char *path;
     int fd;      /* -1: not acquired */
+    bool fresh;  /* the work folder did not exist when the first of these processes started */
     json_t *old; /* the manifest at the time of locking; null: none */
 } stki_name_lock;
 
@@ -135,11 +136,17 @@ char *stki_beside_output(const stki_job *job, const char *ending);
 bool stki_prep_had_skipped(const json_t *manifest);
 bool stki_prep_had_stats(const json_t *manifest);
 /* Acquires NAME.prep.lock next to the output, which is shared by the processes of one job. STK_E_BUSY: another job
- * holds it; the message names the file and a process of that job. The caller must call stki_name_release even if this
- * fails. */
+ * holds it; the message names the file and a process of that job. The caller must call stki_name_leave and
+ * stki_name_release even if this fails. */
 stk_status stki_name_take(const stki_job *job, stki_name_lock *out, stk_error *err);
+/* Reads the manifest of the name; null: there is none, or it cannot be read. */
+stk_status stki_name_manifest(const stki_job *job, json_t **out, stk_error *err);
 /* Called before files are renamed. STK_E_BUSY: the lock was lost, or the manifest of that name has changed. */
 stk_status stki_name_check(const stki_name_lock *name, const stki_job *job, stk_error *err);
+/* Called when this process has created its last file. Returns whether it is the last process of the job. It then holds
+ * the lock exclusively, so that no other one can start before stki_name_release. */
+bool stki_name_leave(stki_name_lock *name);
+/* Called after stki_name_leave. */
 void stki_name_release(stki_name_lock *name);
 /* Returns a canonical name of the work folder, which need not exist. Free with stki_free; NULL: out of memory. */
 char *stki_name_of_work(const stki_job *job);
@@ -152,7 +159,7 @@ stk_status stki_work_open(stki_prep_run *run, stk_error *err);
 /* Checks the work folder without changing anything. *found: whether it has a job.json. STK_E_MISMATCH: it belongs to
  * another job, version or data. */
 stk_status stki_work_look(stki_prep_run *run, bool *found, stk_error *err);
-/* Removes the folders if they hold no rows and no other process uses them. */
+/* Removes the folders if they hold no rows. Called by the last process of the job. */
 void stki_work_drop(stki_prep_run *run);
 void stki_work_close(stki_prep_run *run);
 /* Creates the work folder. STK_E_CONFIG: it contains the output or unrelated files, which would be removed with it at
@@ -212,9 +219,11 @@ void stki_prep_done(stki_prep_run *run, const stki_prep_totals *totals);
 void stki_prep_read_totals(const json_t *manifest, stki_prep_totals *out);
 /* Writes the manifest and renames the files. All units must be complete (and joined). */
 stk_status stki_prep_commit(stki_prep_run *run, stki_prep_totals *out, stk_error *err);
-/* Finishes an interrupted commit. *found: whether there was one. Needs only the job's paths, not an open job. */
-stk_status stki_prep_finish_commit(const stki_job *job, const stki_name_lock *name, bool force, bool *found,
-                                   stki_prep_totals *out, stk_error *err);
+/* Finishes the commit recorded in commit.json. *found: whether there was anything left to do. The caller holds
+ * merge.lock. Needs only the job's paths, not an open job. */
+stk_status stki_prep_finish_commit(const stki_job *job, bool force, bool *found, stki_prep_totals *out, stk_error *err);
+/* Removes the folders of a complete output. Called by the last process of the job. */
+stk_status stki_prep_clean_up(const stki_job *job, stk_error *err);
 
 /* prep_manifest.c */
 /* Creates the manifest's entries for the job's inputs, as a new JSON object: {"inputs": one object each, with the XXH3

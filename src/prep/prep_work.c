@@ -1,12 +1,15 @@
 /* prep_work.c: the work folder of a job, OUTPUT.prep next to the output or the folder given by prep.temporary.
  *
  *     job.json          the identity of the job; other jobs are rejected
- *     lock              shared: held by all processes that work here; exclusive: to empty the folder
+ *     lock              shared: held by all processes that work here; exclusive: to empty the folder on restart
  *     merge.lock        held while joining and committing
  *     unit-00000.journal, …   journals of the units
  *     pieces/000000.rows, …   spooled pieces
  *     seconds-XXXXXX, …       the working time of each process (job_clock.h)
  *     commit.json       the manifest and the planned renames; once it exists, no rows are produced again
+ *
+ * Processes may start while another one completes the output, and each creates files here. Therefore the folder is
+ * removed by the last process of the job, which holds the lock of the name exclusively (prep_name.c).
  *
  * Unfinished output files are here too, or in OUTPUT.prep if prep.temporary is on another file system, because files
  * can only be renamed within one file system. The file `making` in it contains the path of the work folder. Progress is

@@ -2,6 +2,8 @@
 /* Tests of jobs with several tasks: whatever their number and however they end, the joined output is that of a single
  * process. */
 #include "faults.h"
+#include "job_clock.h"
+#include "prep_file.h"
 #include "prep_test.h"
 #include <fcntl.h>
 #include <signal.h>
@@ -241,6 +243,294 @@ static void test_second_run(void **unused)
     assert_false(stkt_is_there(stkt_text("%s.prep", output_of("second", "o.h5"))));
 }
 
+/* ---- tasks that start while another one completes the output ---- */
+
+enum point { EXISTS, CLOCK, BEFORE_FINAL, AFTER_FINAL, REMOVE };
+
+/* Called at points of the library with a path. */
+static void (*at_point)(enum point point, const char *path);
+
+static void reach(enum point point, const char *path)
+{
+    if (at_point)
+        at_point(point, path);
+}
+
+bool __real_stki_prep_exists(const char *path);
+bool __wrap_stki_prep_exists(const char *path);
+bool __wrap_stki_prep_exists(const char *path)
+{
+    reach(EXISTS, path);
+    return __real_stki_prep_exists(path);
+}
+
+stk_status __real_stki_job_clock_open(stki_job_clock *clock, const char *work, stk_error *err);
+stk_status __wrap_stki_job_clock_open(stki_job_clock *clock, const char *work, stk_error *err);
+stk_status __wrap_stki_job_clock_open(stki_job_clock *clock, const char *work, stk_error *err)
+{
+    stk_status status = __real_stki_job_clock_open(clock, work, err);
+
+    reach(CLOCK, work);
+    return status;
+}
+
+stk_status __real_stki_prep_write_final(const char *path, const char *text, int64_t bytes, stk_error *err);
+stk_status __wrap_stki_prep_write_final(const char *path, const char *text, int64_t bytes, stk_error *err);
+stk_status __wrap_stki_prep_write_final(const char *path, const char *text, int64_t bytes, stk_error *err)
+{
+    stk_status status;
+
+    reach(BEFORE_FINAL, path);
+    status = __real_stki_prep_write_final(path, text, bytes, err);
+    reach(AFTER_FINAL, path);
+    return status;
+}
+
+int __real_rmdir(const char *path);
+int __wrap_rmdir(const char *path);
+int __wrap_rmdir(const char *path)
+{
+    reach(REMOVE, path);
+    return __real_rmdir(path);
+}
+
+/* A task in a child process that stops at some points until it is released. */
+static struct late {
+    pid_t process;
+    int stopped[2], go_on[2], phase, looks;
+    char work[400], manifest[400];
+} late;
+
+static void stop(void)
+{
+    char byte = 0;
+
+    if (write(late.stopped[1], &byte, 1) != 1 || read(late.go_on[0], &byte, 1) < 0)
+        _exit(2);
+}
+
+static void stop_in_phase(void *unused, const stk_prep_progress *progress)
+{
+    (void)unused;
+    if (progress->phase == late.phase) {
+        late.phase = -1;
+        stop();
+    }
+}
+
+static void stop_at_clock(enum point point, const char *path)
+{
+    (void)path;
+    if (point == CLOCK)
+        stop();
+}
+
+/* A task looks for the manifest when it has locked the name, and before it checks for existing files. */
+static void stop_at_first_look(enum point point, const char *path)
+{
+    if (point == EXISTS && strcmp(path, late.manifest) == 0 && ++late.looks == 1)
+        stop();
+}
+
+static void stop_at_second_look(enum point point, const char *path)
+{
+    if (point == EXISTS && strcmp(path, late.manifest) == 0 && ++late.looks == 2)
+        stop();
+}
+
+/* Starts a task and returns when it has stopped for the first time. `phase`: stops there too; -1: not. */
+static void begin_late(const char *out, int64_t number, const char *text, int phase,
+                       void (*at)(enum point point, const char *path))
+{
+    char byte;
+
+    late = (struct late){.phase = phase};
+    snprintf(late.work, sizeof late.work, "%s.prep", out);
+    snprintf(late.manifest, sizeof late.manifest, "%.*s.manifest.json", (int)(strrchr(out, '.') - out), out);
+    assert_int_equal(pipe(late.stopped), 0);
+    assert_int_equal(pipe(late.go_on), 0);
+    late.process = fork();
+    assert_true(late.process >= 0);
+    if (late.process == 0) {
+        stk_prep_opts opts = task(number, 2);
+        stk_error err = {0};
+
+        close(late.stopped[0]);
+        close(late.go_on[1]);
+        at_point = at;
+        opts.progress = stop_in_phase;
+        if (stkt_prep_run(&opts, NULL, &err, text) == STK_OK)
+            _exit(0);
+        _exit(strstr(err.message, "already exists") ? 3 : 1);
+    }
+    close(late.stopped[1]);
+    close(late.go_on[0]);
+    assert_int_equal(read(late.stopped[0], &byte, 1), 1);
+}
+
+/* Releases the task and returns when it has stopped again or ended. */
+static void go_on_late(void)
+{
+    char byte = 0;
+
+    if (late.go_on[1] >= 0 && (write(late.go_on[1], &byte, 1) != 1 || read(late.stopped[0], &byte, 1) != 1)) {
+        close(late.go_on[1]);
+        late.go_on[1] = -1;
+    }
+}
+
+/* Returns the exit status of the task, which does not stop again. */
+static int end_late(void)
+{
+    int how;
+
+    if (late.go_on[1] >= 0)
+        close(late.go_on[1]);
+    late.go_on[1] = -1;
+    assert_int_equal(waitpid(late.process, &how, 0), late.process);
+    assert_true(WIFEXITED(how));
+    close(late.stopped[0]);
+    return WEXITSTATUS(how);
+}
+
+static void go_on_when_removing(enum point point, const char *path)
+{
+    if (point == REMOVE && strcmp(path, late.work) == 0)
+        go_on_late();
+}
+
+static void run_both(const char *text)
+{
+    stk_prep_result result = {.struct_size = sizeof result};
+    stk_error err = {0};
+
+    for (int64_t i = 0; i < 2; i++) {
+        stk_prep_opts opts = task(i, 2);
+
+        assert_ok(stkt_prep_run(&opts, &result, &err, text));
+    }
+    assert_true(result.complete);
+}
+
+/* A task that found no output creates files in the work folder while other tasks complete the output and remove the
+ * folder: afterwards, the folder is gone. */
+static void test_late_files(void **unused)
+{
+    char out[300], text[2000];
+
+    (void)unused;
+    run_whole("p.beton", "");
+    mkdir(stkt_path("late"), 0755);
+    snprintf(out, sizeof out, "%s", output_of("late", "p.beton"));
+    snprintf(text, sizeof text, "%s", job(out, ""));
+    begin_late(out, 0, text, STK_PREP_OPENING, stop_at_clock);
+    at_point = go_on_when_removing;
+    run_both(text);
+    at_point = NULL;
+    assert_int_equal(end_late(), 0);
+    assert_false(stkt_is_there(late.work));
+    stkt_same_file(output_of("one", "p.beton"), out);
+    assert_int_equal(stkt_count_names(stkt_path("late"), ""), 2); /* the output and its manifest */
+}
+
+static int late_status;
+
+static void end_before_manifest(enum point point, const char *path)
+{
+    if (point != BEFORE_FINAL || strcmp(path, late.manifest) != 0)
+        return;
+    at_point = NULL;
+    late_status = end_late();
+}
+
+/* A task looks for existing files when the output has its final name, but no manifest yet. */
+static void test_late_look(void **unused)
+{
+    char out[300], text[2000];
+
+    (void)unused;
+    mkdir(stkt_path("looks"), 0755);
+    snprintf(out, sizeof out, "%s", output_of("looks", "q.h5"));
+    snprintf(text, sizeof text, "%s", job(out, ""));
+    begin_late(out, 0, text, -1, stop_at_second_look);
+    late_status = -1;
+    at_point = end_before_manifest;
+    run_both(text);
+    at_point = NULL;
+    assert_int_equal(late_status, 0);
+    assert_false(stkt_is_there(late.work));
+}
+
+static const char *commit_text;
+static int commit_file;
+
+static void start_after_manifest(enum point point, const char *path)
+{
+    stk_prep_opts opts = task(0, 2);
+    stk_error err = {0};
+
+    if (point != AFTER_FINAL || strcmp(path, late.manifest) != 0)
+        return;
+    at_point = NULL;
+    commit_file = open(path, O_RDONLY | O_CLOEXEC);
+    unlink(stkt_text("%s/merge.lock", late.work)); /* as if it had just been removed with the folder */
+    assert_ok(stkt_prep_run(&opts, NULL, &err, commit_text));
+}
+
+/* A task that starts when the folder is being removed must not repeat the commit, which removes the manifest. */
+static void test_commit_once(void **unused)
+{
+    char out[300], text[2000];
+
+    (void)unused;
+    mkdir(stkt_path("once"), 0755);
+    snprintf(out, sizeof out, "%s", output_of("once", "r.npy"));
+    snprintf(text, sizeof text, "%s", job(out, ""));
+    snprintf(late.work, sizeof late.work, "%s.prep", out);
+    snprintf(late.manifest, sizeof late.manifest, "%.*s.manifest.json", (int)(strrchr(out, '.') - out), out);
+    commit_text = text;
+    at_point = start_after_manifest;
+    run_both(text);
+    assert_null(at_point);
+    assert_true(stki_prep_lock_stands(commit_file, late.manifest)); /* the same file */
+    close(commit_file);
+    assert_false(stkt_is_there(late.work));
+}
+
+static void go_on_when_making(void *context, const stk_prep_progress *progress)
+{
+    bool *done = context;
+
+    if (progress->phase == STK_PREP_MAKING && !*done)
+        go_on_late();
+    *done |= progress->phase == STK_PREP_MAKING;
+}
+
+/* The work folder that a task created is removed although another task uses it when the first one fails. */
+static void test_all_refused(void **unused)
+{
+    stk_prep_opts opts = task(0, 2);
+    bool done = false;
+    char out[300], text[2000];
+    stk_error err;
+
+    (void)unused;
+    mkdir(stkt_path("none"), 0755);
+    snprintf(out, sizeof out, "%s", output_of("none", "s.npy"));
+    stkt_write_file(output_of("none", "s-00000.x.npy"), "mine", 4);
+    stkt_write_file(output_of("none", "s-00003.x.npy"), "mine", 4);
+    snprintf(text, sizeof text, "%s", job(out, "shard_rows: 130"));
+    begin_late(out, 1, text, STK_PREP_MAKING, stop_at_first_look);
+    opts.progress = go_on_when_making;
+    opts.progress_context = &done;
+    assert_status(stkt_prep_run(&opts, NULL, &err, text), STK_E_IO);
+    assert_says("already exists");
+    assert_true(done && stkt_is_there(late.work));
+    assert_int_equal(end_late(), 3);
+    assert_false(stkt_is_there(late.work));
+    assert_int_equal(stkt_count_names(stkt_path("none"), ""), 2);
+}
+
 /* A work folder that is locked, of another job, or of a job with other options. */
 static void test_work_folder(void **unused)
 {
@@ -333,7 +623,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_bytes),       cmocka_unit_test(test_idle_tasks),  cmocka_unit_test(test_merge),
         cmocka_unit_test(test_processes),        cmocka_unit_test(test_second_run),  cmocka_unit_test(test_work_folder),
-        cmocka_unit_test(test_folder_of_others), cmocka_unit_test(test_commit_file),
+        cmocka_unit_test(test_folder_of_others), cmocka_unit_test(test_commit_file), cmocka_unit_test(test_late_files),
+        cmocka_unit_test(test_late_look),        cmocka_unit_test(test_commit_once), cmocka_unit_test(test_all_refused),
     };
 
     stkt_skip_syncs(true);
