@@ -8,6 +8,7 @@
 #include "prep_inputs.h"
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct waiting {
     const char *field;
@@ -407,7 +408,20 @@ static stk_status count_fields(const stki_job *job, stki_prep_run *run, stki_cou
     return status;
 }
 
-/* Writes the statistics file, which also identifies the job and its data. */
+/* Returns whether another task has written the statistics file. */
+static bool is_written(const stki_job *job)
+{
+    json_t *stats = NULL, *mine = job->requested ? json_incref(job->requested) : stki_job_json(job);
+    const bool same = stki_prep_read_json(job->path, &stats, NULL) == STK_OK && mine &&
+                      json_equal(mine, json_object_get(stats, "job"));
+
+    json_decref(stats);
+    json_decref(mine);
+    return same;
+}
+
+/* Writes the statistics file, which also identifies the job and its data. The caller holds merge.lock, because all
+ * tasks use the same temporary name. */
 static stk_status write_file(const stki_job *job, const json_t *inputs, json_t *reports, int64_t rows, stk_error *err)
 {
     json_t *document = stki_stats_document(rows, json_incref(reports)),
@@ -435,7 +449,8 @@ stk_status stki_count_alone(stki_job *job, stki_prep_run *run, int64_t *rows, st
     const stki_node *all;
     stki_count_field *fields;
     json_t *reports = NULL, *inputs = NULL;
-    int count = 0;
+    char *path;
+    int count = 0, lock = -1;
     stk_status status = stki_count_job(job, run, err);
 
     if (status != STK_OK)
@@ -451,9 +466,15 @@ stk_status stki_count_alone(stki_job *job, stki_prep_run *run, int64_t *rows, st
         status = count_fields(job, run, fields, count, &inputs, &reports, err);
     if (status == STK_OK) {
         *rows = json_integer_value(json_object_get(json_object_iter_value(json_object_iter(reports)), "rows"));
-        status = stki_name_check(run->name, job, err);
+        path = stki_format("%s/merge.lock", job->work);
+        status = path ? stki_prep_wait_lock(run, path, &lock, err) : stki_fail_memory(err, 256, "a path");
         if (status == STK_OK)
+            status = stki_name_check(run->name, job, err);
+        if (status == STK_OK && (run->opts->force || !is_written(job)))
             status = write_file(job, inputs, reports, *rows, err);
+        if (lock >= 0)
+            (void)close(lock);
+        stki_free(path);
         json_decref(reports);
     }
     json_decref(inputs);

@@ -390,16 +390,7 @@ static stk_status make(stk_prep *prep, stki_prep_run *run, stk_error *err)
  * waits until the other one ends. */
 static stk_status lock_merge(const stk_prep *prep, stki_prep_run *run, const char *path, int *fd, stk_error *err)
 {
-    stk_status status = stki_prep_lock_file(path, fd, err);
-
-    if (status != STK_E_BUSY || prep->opts.tasks > 1)
-        return status;
-    stki_prep_phase(run, STK_PREP_JOINING, 0, 0);
-    while (status == STK_E_BUSY && (status = stki_prep_tick(run, false, err)) == STK_OK) {
-        stki_sleep_ns(STKI_SECOND / 100);
-        status = stki_prep_lock_file(path, fd, err);
-    }
-    return status;
+    return prep->opts.tasks > 1 ? stki_prep_lock_file(path, fd, err) : stki_prep_wait_lock(run, path, fd, err);
 }
 
 /* Joins the pieces and commits the output. If another process was killed after it had written commit.json, only

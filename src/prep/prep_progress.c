@@ -1,8 +1,11 @@
-/* prep_progress.c: reports progress to the caller at intervals and checks for cancellation; see prep_run.h. */
+/* prep_progress.c: reports progress to the caller at intervals and checks for cancellation, also while it waits for a
+ * lock; see prep_run.h. */
 #include "clock.h"
 #include "error.h"
+#include "prep_file.h"
 #include "prep_phase.h"
 #include "prep_run.h"
+#include "thread.h"
 
 const char *stki_prep_phase_name(int32_t phase)
 {
@@ -60,4 +63,17 @@ stk_status stki_prep_tick(stki_prep_run *run, bool now, stk_error *err)
     if (atomic_load_explicit(run->cancelled, memory_order_relaxed))
         return stki_fail(err, STK_E_CANCELLED, "the job was stopped; run it again to resume");
     return STK_OK;
+}
+
+stk_status stki_prep_wait_lock(stki_prep_run *run, const char *path, int *fd, stk_error *err)
+{
+    stk_status status = stki_prep_lock_file(path, fd, err);
+
+    if (status == STK_E_BUSY)
+        stki_prep_phase(run, STK_PREP_JOINING, 0, 0);
+    while (status == STK_E_BUSY && (status = stki_prep_tick(run, false, err)) == STK_OK) {
+        stki_sleep_ns(STKI_SECOND / 100);
+        status = stki_prep_lock_file(path, fd, err);
+    }
+    return status;
 }

@@ -234,6 +234,8 @@ stk_status stki_prep_describe_inputs(const stki_prep_run *run, bool digests, jso
 stk_status stki_prep_manifest(const stki_prep_run *run, const json_t *files, const stki_prep_totals *totals,
                               const json_t *skipped, json_t **out, stk_error *err);
 
+/* Acquires the lock of a file that another process may hold for a while (merge.lock); blocks until then. */
+stk_status stki_prep_wait_lock(stki_prep_run *run, const char *path, int *fd, stk_error *err);
 /* Calls the progress function at intervals (or `now`), and fails if the job was cancelled. */
 stk_status stki_prep_tick(stki_prep_run *run, bool now, stk_error *err);
 void stki_prep_phase(stki_prep_run *run, stk_prep_phase phase, int64_t row_total, int64_t piece_total);

@@ -289,8 +289,8 @@ static char *work_of_making(const char *folder)
     return work;
 }
 
-/* Returns whether the file may exist before the mark does: counts (count-KEY-…), working times of processes, an empty
- * pieces/, and the mark while it is written. */
+/* Returns whether the file may exist before the mark does: counts (count-KEY-…), working times of processes,
+ * merge.lock, an empty pieces/, and the mark while it is written. */
 static bool is_early(const char *folder, const char *name)
 {
     static const char
@@ -307,7 +307,7 @@ static bool is_early(const char *folder, const char *name)
     if (strncmp(name, times, sizeof times - 1) == 0)
         return strlen(name) == sizeof times - 1 + 6 && strspn(name + sizeof times - 1, letters) == 6;
     if (strcmp(name, "pieces") != 0)
-        return false;
+        return strcmp(name, "merge.lock") == 0;
     pieces = stki_format("%s/pieces", folder);
     empty = !pieces || stki_prep_folder_is_empty(pieces);
     stki_free(pieces);

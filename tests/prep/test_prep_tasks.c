@@ -206,6 +206,31 @@ static void compete(void *context, const stk_prep_progress *progress)
     }
 }
 
+/* The tasks of a job without output do not write its file at the same time. */
+static void test_statistics(void **unused)
+{
+    struct rival rival = {.lock = -1};
+    stk_prep_opts opts = task(0, 2);
+    struct flock held = {.l_type = F_WRLCK};
+    stk_error err = {0};
+    char work[400];
+
+    (void)unused;
+    snprintf(work, sizeof work, "%s.prep", output_of("one", "t.json"));
+    mkdir(work, 0755);
+    rival.lock = open(stkt_text("%s/merge.lock", work), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    assert_true(rival.lock >= 0);
+    assert_int_equal(fcntl(rival.lock, F_OFD_SETLK, &held), 0);
+    opts.progress = compete;
+    opts.progress_context = &rival;
+    assert_ok(stkt_prep_run(
+        &opts, NULL, &err,
+        stkt_text("dataset: {fields: {x: {path: %s.npy}}}\nstats: {path: %s}\n", input, output_of("one", "t.json"))));
+    assert_int_equal(rival.lock, -1);
+    assert_true(stkt_is_there(output_of("one", "t.json")));
+    assert_false(stkt_is_there(work));
+}
+
 /* Two runs of one job without tasks: each returns only when the output is complete. */
 static void test_second_run(void **unused)
 {
@@ -621,10 +646,11 @@ static void test_commit_file(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_bytes),       cmocka_unit_test(test_idle_tasks),  cmocka_unit_test(test_merge),
-        cmocka_unit_test(test_processes),        cmocka_unit_test(test_second_run),  cmocka_unit_test(test_work_folder),
-        cmocka_unit_test(test_folder_of_others), cmocka_unit_test(test_commit_file), cmocka_unit_test(test_late_files),
-        cmocka_unit_test(test_late_look),        cmocka_unit_test(test_commit_once), cmocka_unit_test(test_all_refused),
+        cmocka_unit_test(test_same_bytes),  cmocka_unit_test(test_idle_tasks),       cmocka_unit_test(test_merge),
+        cmocka_unit_test(test_processes),   cmocka_unit_test(test_statistics),       cmocka_unit_test(test_second_run),
+        cmocka_unit_test(test_work_folder), cmocka_unit_test(test_folder_of_others), cmocka_unit_test(test_commit_file),
+        cmocka_unit_test(test_late_files),  cmocka_unit_test(test_late_look),        cmocka_unit_test(test_commit_once),
+        cmocka_unit_test(test_all_refused),
     };
 
     stkt_skip_syncs(true);
