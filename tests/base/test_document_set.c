@@ -8,7 +8,7 @@ static void assert_set(stki_document *document, const char *assignment)
     stk_error err = {0};
 
     if (stki_document_set(document, assignment, &err) != STK_OK)
-        fail_msg("%s: not expected: %s", assignment, err.message);
+        fail_msg("%s: unexpected error: %s", assignment, err.message);
 }
 
 static void assert_set_fails(stki_document *document, const char *assignment, stk_status expected, const char *message)

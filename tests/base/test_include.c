@@ -48,7 +48,7 @@ static stki_document *open_fine(const char *name)
     stk_error err = {0};
 
     if (stki_document_open(path_of(name), &document, &err) != STK_OK)
-        fail_msg("not expected: %s", err.message);
+        fail_msg("unexpected error: %s", err.message);
     return document;
 }
 

@@ -189,7 +189,7 @@ static void sizes(void **state)
         stki_node node = scalar(bad[i], false);
 
         if (stki_node_size(&node, &value, NULL) != STK_E_CONFIG)
-            fail_msg("%s was taken", bad[i]);
+            fail_msg("%s was accepted", bad[i]);
     }
 }
 
@@ -225,7 +225,7 @@ static void times(void **state)
         stki_node node = scalar(bad[i], false);
 
         if (stki_node_time(&node, &value, NULL) != STK_E_CONFIG)
-            fail_msg("%s was taken", bad[i]);
+            fail_msg("%s was accepted", bad[i]);
     }
 }
 

@@ -127,7 +127,7 @@ static stki_document *open_fine(const char *name)
     stk_error err = {0};
 
     if (stki_document_open(path_of(name), &document, &err) != STK_OK)
-        fail_msg("not expected: %s", err.message);
+        fail_msg("unexpected error: %s", err.message);
     return document;
 }
 
@@ -159,7 +159,7 @@ static void read_fine(stki_document *document, struct loader *out)
     stk_error err = {0};
 
     if (read_loader(document, out, &err) != STK_OK)
-        fail_msg("not expected: %s", err.message);
+        fail_msg("unexpected error: %s", err.message);
 }
 
 /* The error must be at `key` and mention `other`. */

@@ -44,7 +44,7 @@ static void every_code_point(void **state)
             fail_msg("U+%04X", code);
         for (left = 0; left < length; left++)
             if (stki_utf8_next(bytes, left, &back) != 0)
-                fail_msg("U+%04X cut to %d bytes", code, left);
+                fail_msg("U+%04X truncated to %d bytes", code, left);
     }
 }
 

@@ -33,7 +33,7 @@ until_log() {
         kill -0 $pid 2>/dev/null || break
         sleep 0.01
     done
-    [ "$(grep -Ecs -m "${2:-1}" -- "$1" log)" -ge "${2:-1}" ] || fail "the run never said: $1"
+    [ "$(grep -Ecs -m "${2:-1}" -- "$1" log)" -ge "${2:-1}" ] || fail "the log has fewer than ${2:-1} lines that match: $1"
 }
 finish() {
     { wait $pid; } 2>/dev/null # bash reports there that a signal ended the process
@@ -60,29 +60,29 @@ err() {
 # no_out, no_err: there is no output, or no message.
 no_out() {
     checks=$((checks + 1))
-    [ ! -s out ] || fail "there should be no output"
+    [ ! -s out ] || fail "expected no output"
 }
 no_err() {
     checks=$((checks + 1))
-    [ ! -s err ] || fail "there should be no message"
+    [ ! -s err ] || fail "expected no message"
 }
 
 # one_message [PROGRAM]: there is exactly one line of messages, which starts with the program's name.
 one_message() {
     checks=$((checks + 1))
-    { [ "$(wc -l <err)" -eq 1 ] && grep -q "^${1:-loadbench}: " err; } || fail "expected one message of ${1:-loadbench}"
+    { [ "$(wc -l <err)" -eq 1 ] && grep -q "^${1:-loadbench}: " err; } || fail "expected one message, which starts with ${1:-loadbench}:"
 }
 
 # json EXPRESSION...: each Python expression is true; `j` is the output, parsed.
 json() {
     checks=$((checks + $#))
-    python3 - "$@" 2>>err <<'P' || fail "not true of the JSON, see err"
+    python3 - "$@" 2>>err <<'P' || fail "an expression is false for the JSON (see err)"
 import json, sys
 with open('out') as f:
     j = json.load(f)
 wrong = [e for e in sys.argv[1:] if not eval(e)]
 for e in wrong:
-    print('not true:', e, file=sys.stderr)
+    print('false:', e, file=sys.stderr)
 sys.exit(1 if wrong else 0)
 P
 }

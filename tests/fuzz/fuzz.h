@@ -11,12 +11,12 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Checks a property; unlike assert, it is active in every build. */
-#define DEMAND(condition)                                                             \
-    do {                                                                              \
-        if (!(condition)) {                                                           \
-            fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition); \
-            abort();                                                                  \
-        }                                                                             \
+#define DEMAND(condition)                                                          \
+    do {                                                                           \
+        if (!(condition)) {                                                        \
+            fprintf(stderr, "%s:%d: false: %s\n", __FILE__, __LINE__, #condition); \
+            abort();                                                               \
+        }                                                                          \
     } while (0)
 
 #endif

@@ -23,7 +23,7 @@ static void run_file(const char *path)
     size = (size_t)facts.st_size;
     data = malloc(size ? size : 1);
     if (!data || fread(data, 1, size, file) != size) {
-        fprintf(stderr, "%s: can't be read\n", path);
+        fprintf(stderr, "%s: cannot be read\n", path);
         failures++;
     } else {
         printf("%s\n", path);

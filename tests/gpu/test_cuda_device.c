@@ -263,7 +263,7 @@ static void a_failure_of_any_call_is_reported_and_leaks_nothing(void **state)
         fake.fail = calls[i];
         fake.error = cudaErrorIllegalAddress;
         if (do_everything(device) != STK_E_DEVICE)
-            fail_msg("%s failed and nobody said so", calls[i]);
+            fail_msg("%s failed, but no error was returned", calls[i]);
         assert_says("cuda:1: ");
         assert_says("cudaErrorIllegalAddress: an illegal memory access was encountered");
         assert_says("can no longer be used");

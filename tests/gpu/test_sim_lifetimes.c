@@ -81,7 +81,7 @@ static void check_all(stk_tensor *seen, const char *what)
 {
     for (int i = 0; i < BATCHES; i++) {
         if (memcmp(seen[i].data, right(i), BATCH * WIDTH * 4) != 0)
-            fail_msg("%s: batch %d was read with other bytes", what, i);
+            fail_msg("%s: batch %d was read with wrong bytes", what, i);
         stk_tensor_release(&seen[i]);
     }
 }

@@ -54,7 +54,7 @@ static int64_t read_all(const stki_reader *reader, bool *trusted)
         file = reader->file ? reader->file : stki_array_file(&sample);
         *trusted = *trusted && (!file || stki_file_intact(file, i, &err) == STK_OK);
         if (!file && !strcmp(reader->access, "mmap") && !sample.storage)
-            fail_msg("%s: mapped, and nobody to ask", reader->path);
+            fail_msg("%s: the sample is mapped, but has neither file nor storage", reader->path);
         stki_reader_done(reader, &sample);
         good++;
     }
@@ -84,7 +84,7 @@ static bool check_member(const char *path, const char *original, int64_t member,
     mapped = reader->file && reader->file->guard;
     assert_int_equal(truncate(path, size), 0);
     if (read_all(reader, &trusted) > 0 && mapped && good > 0 && trusted)
-        fail_msg("%s, member %lld, cut to %lld bytes: what was read is trusted", original, (long long)member,
+        fail_msg("%s, member %lld, truncated to %lld bytes: the change was not detected", original, (long long)member,
                  (long long)size);
     stki_reader_destroy(reader);
     stki_container_release(container);
@@ -125,7 +125,7 @@ static void check_all(const char *pattern, const char *ending, int least)
         readers += check_file(found.gl_pathv[i], ending);
     globfree(&found);
     if (readers < least)
-        fail_msg("%s: %d readers that map, expected %d or more", pattern, readers, least);
+        fail_msg("%s: %d readers use a mapping, expected %d or more", pattern, readers, least);
 }
 
 #define FORMAT(name, pattern, ending, least) \

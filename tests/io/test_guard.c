@@ -20,12 +20,12 @@ static unsigned char content[BYTES];
 static volatile int called; /* number of calls to the host's handlers */
 
 /* For child processes, in which cmocka's assertions do not work. */
-#define check(condition)                                                              \
-    do {                                                                              \
-        if (!(condition)) {                                                           \
-            fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition); \
-            _exit(99);                                                                \
-        }                                                                             \
+#define check(condition)                                                           \
+    do {                                                                           \
+        if (!(condition)) {                                                        \
+            fprintf(stderr, "%s:%d: false: %s\n", __FILE__, __LINE__, #condition); \
+            _exit(99);                                                             \
+        }                                                                          \
     } while (0)
 
 /* Runs `body` in a child. Returns its exit status, or 1000 + the signal. */

@@ -8,7 +8,7 @@ static void test_generated(void **state)
     (void)state;
     for (uint64_t seed = 1; seed <= 400; seed++)
         stkt_differential(seed, &tally);
-    printf("%d files, %d that libhdf5 failed at, opened %d times without libhdf5; readers: %d of chunks, %d others\n",
+    printf("%d files, libhdf5 failed on %d, opened %d times without libhdf5; readers: %d of chunks, %d others\n",
            tally.files, tally.refused, tally.alone, tally.chunked, tally.in_memory);
     assert_true(tally.refused < tally.files / 20);
     assert_true(tally.alone > tally.files);

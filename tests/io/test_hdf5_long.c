@@ -8,7 +8,7 @@ static void test_generated(void **state)
     (void)state;
     for (uint64_t seed = 1000; seed < 8500; seed++)
         stkt_differential(seed, &tally);
-    printf("%d files, %d that libhdf5 failed at; readers: %d of chunks, %d others\n", tally.files, tally.refused,
+    printf("%d files, libhdf5 failed on %d; readers: %d of chunks, %d others\n", tally.files, tally.refused,
            tally.chunked, tally.in_memory);
     assert_true(tally.refused < tally.files / 20);
     assert_true(tally.chunked > 4000 && tally.in_memory > 3000);

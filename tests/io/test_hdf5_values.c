@@ -79,9 +79,9 @@ static void compare(const char *path, const char *expected, size_t count_expecte
         assert_string_equal(dtype, json_string_value(json_array_get(one, 0)));
         assert_int_equal(count, json_integer_value(json_array_get(one, 1)));
         if (strcmp(values, json_string_value(json_array_get(one, 2))) != 0)
-            fail_msg("%s: other values", name);
+            fail_msg("%s: the values differ", name);
         if (begins[0] != '-' && strcmp(offsets, begins) != 0)
-            fail_msg("%s: other lengths", name);
+            fail_msg("%s: the lengths differ", name);
     }
     json_decref(all);
 }

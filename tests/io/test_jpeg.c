@@ -67,7 +67,7 @@ static void check_pixels(const stk_tensor *got, const uint8_t *whole, int64_t wi
     for (int64_t y = 0; y < got->shape[0]; y++)
         if (memcmp((const uint8_t *)got->data + y * got->strides[0], whole + ((top + y) * width + left) * c,
                    (size_t)(got->shape[1] * c)))
-            fail_msg("%s: row %d of a part at %d,%d is not that of the whole", what, (int)y, (int)top, (int)left);
+            fail_msg("%s: row %d of a part at %d,%d differs from the whole image", what, (int)y, (int)top, (int)left);
 }
 
 static void test_every_kind_whole(void **state)
@@ -659,7 +659,7 @@ static void test_cut_anywhere(void **state)
             stk_error err;
             stk_status status = sample(cut, &opts, NULL, &got, &err);
             if (status != STK_E_TRUNCATED && status != STK_E_CORRUPT)
-                fail_msg("cut at %zu of %zu: %s", length, file.size, stk_status_name(status));
+                fail_msg("truncated to %zu of %zu bytes: %s", length, file.size, stk_status_name(status));
             opts.accept_warnings = true;
             status = sample(cut, &opts, NULL, &got, &err);
             assert_true(status == STK_OK || is_class_of_files(status));

@@ -70,11 +70,10 @@ static void check_pixels(const stk_tensor *got, const stki_given *given, const u
     for (int64_t y = 0; y < got->shape[0]; y++)
         if (memcmp((const uint8_t *)got->data + y * got->strides[0], whole + ((top + y) * width + left) * c,
                    (size_t)(got->shape[1] * c)))
-            fail_msg(
-                "%dx%d, %d channels, sampling %dx%d, restart %d: row %d of %dx%d from %d,%d, scale %d, is not that "
-                "of the whole",
-                k->width, k->height, k->channels, k->h, k->v, k->restart, (int)y, (int)got->shape[1],
-                (int)got->shape[0], (int)top, (int)left, (int)given->scale);
+            fail_msg("%dx%d, %d channels, sampling %dx%d, restart %d: row %d of %dx%d from %d,%d, scale %d, differs "
+                     "from the whole image",
+                     k->width, k->height, k->channels, k->h, k->v, k->restart, (int)y, (int)got->shape[1],
+                     (int)got->shape[0], (int)top, (int)left, (int)given->scale);
 }
 
 /* For four components the colors are computed by stoker, so the reference is its decoding of the whole image. */
@@ -309,10 +308,10 @@ static void check_as_whole(stkt_bytes file, const char *what)
                 memcpy(pixels + y * 480, (const uint8_t *)whole.data + y * whole.strides[0], 480);
         status = sample(file, &opts, &want, &part, &err);
         if (status != expected)
-            fail_msg("%s: %s instead of %s", what, stk_status_name(status), stk_status_name(expected));
+            fail_msg("%s: found %s, expected %s", what, stk_status_name(status), stk_status_name(expected));
         for (int64_t y = 0; status == STK_OK && y < 60; y++)
             if (memcmp((const uint8_t *)part.data + y * part.strides[0], pixels + ((100 + y) * 160 + 70) * 3, 41 * 3))
-                fail_msg("%s: other pixels", what);
+                fail_msg("%s: the pixels differ", what);
     }
 }
 

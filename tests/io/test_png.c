@@ -187,7 +187,7 @@ static void test_cut_anywhere(void **state)
         stk_error err;
         stk_status status = sample(cut, &opts, NULL, &got, &err);
         if (status != STK_E_TRUNCATED)
-            fail_msg("cut at %zu of %zu: %s (%s)", length, file.size, stk_status_name(status), err.message);
+            fail_msg("truncated to %zu of %zu bytes: %s (%s)", length, file.size, stk_status_name(status), err.message);
         free(exact);
     }
     free(file.data);

@@ -187,7 +187,7 @@ static void test_as_the_original(void **state)
             continue; /* known differences: here -0 is read as 0, only the F4 tensor of a file is refused, and the
                          nesting limit differs */
         if (takes != (!strcmp(verdict, "ok") && !strict))
-            fail_msg("%s: the original: %s; here: %s", name, verdict, takes ? "ok" : err.message);
+            fail_msg("%s: the original library: %s; stoker: %s", name, verdict, takes ? "ok" : err.message);
         cases++;
     }
     fclose(file);

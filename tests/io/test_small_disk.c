@@ -134,7 +134,7 @@ int main(void)
 
     disk = stkt_small_disk("1m");
     if (!disk) {
-        print_message("skipped: this system lets nobody mount a small disk (%s)\n", strerror(errno));
+        print_message("skipped: this system does not permit mounting a small disk (%s)\n", strerror(errno));
         return 77;
     }
     failed = cmocka_run_group_tests(tests, NULL, NULL);

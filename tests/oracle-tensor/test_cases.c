@@ -174,7 +174,7 @@ stk_dtype tc_dtype(tc *m, const char *text)
     stk_dtype dtype = stk_dtype_find(text);
 
     if (dtype == STK_DTYPE_NONE)
-        tc_bad(m, "no type %s", text);
+        tc_bad(m, "unknown type %s", text);
     return dtype;
 }
 
@@ -183,7 +183,7 @@ stk_device *tc_device(tc *m, const char *text)
     if (!strcmp(text, "other"))
         return other;
     if (strcmp(text, "cpu") != 0)
-        tc_bad(m, "no device %s", text);
+        tc_bad(m, "unknown device %s", text);
     return device;
 }
 
@@ -339,7 +339,7 @@ static bool op_line(tc *m, cf *f)
     if (m->broken)
         return false;
     if (status != STK_OK)
-        return tc_say(m, "refused: %s: %s", stk_status_name(status), m->err.message);
+        return tc_say(m, "rejected: %s: %s", stk_status_name(status), m->err.message);
     if (names[1])
         *names[1]++ = '\0';
     if (results != wanted)
@@ -382,9 +382,9 @@ static bool err_line(tc *m, cf *f)
         return tc_say(m, "accepted");
     }
     if (!is_kind(f->tok[1], stk_status_name(status)))
-        return tc_say(m, "refused as %s: %s", stk_status_name(status), m->err.message);
+        return tc_say(m, "rejected with %s: %s", stk_status_name(status), m->err.message);
     if (m->err.status != status || !m->err.message[0])
-        return tc_say(m, "refused without saying why");
+        return tc_say(m, "rejected without a message");
     return true;
 }
 
@@ -442,7 +442,7 @@ static void run_file(const char *path)
         }
     }
     if (more < 0 || in_case) {
-        printf("FAIL %s line %d: %s\n", path, f.line, more < 0 ? "bad line" : "no end");
+        printf("FAIL %s line %d: %s\n", path, f.line, more < 0 ? "malformed line" : "the end of the case is missing");
         failed++;
         forget_all(&m);
     }

@@ -68,7 +68,8 @@ static bool check_offsetof(tc *m, char **arg)
     if (stk_tensor_offset_of(tensor, count, index, &offset, &m->err) != STK_OK)
         tc_say(m, "%s", m->err.message);
     else
-        return offset == tc_int(m, arg[2]) * stk_dtype_size(tensor->dtype) || tc_say(m, "got byte %" PRId64, offset);
+        return offset == tc_int(m, arg[2]) * stk_dtype_size(tensor->dtype) ||
+               tc_say(m, "got byte offset %" PRId64, offset);
     return false;
 }
 
@@ -83,7 +84,7 @@ static bool check_shares(tc *m, char **arg)
 static bool check_sameptr(tc *m, char **arg)
 {
     bool same = tc_tensor(m, arg[0])->data == tc_tensor(m, arg[1])->data;
-    return same == (tc_int(m, arg[2]) != 0) || tc_say(m, same ? "same address" : "another address");
+    return same == (tc_int(m, arg[2]) != 0) || tc_say(m, same ? "the addresses are equal" : "the addresses differ");
 }
 
 static bool check_refs(tc *m, char **arg)

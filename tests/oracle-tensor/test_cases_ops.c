@@ -187,7 +187,7 @@ static stk_reduction reduction(tc *m, const char *text)
     if (!strcmp(text, "sum"))
         return STK_REDUCTION_SUM;
     if (strcmp(text, "mean") != 0)
-        tc_bad(m, "no reduction %s", text);
+        tc_bad(m, "unknown reduction %s", text);
     return STK_REDUCTION_MEAN;
 }
 

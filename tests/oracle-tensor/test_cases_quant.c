@@ -26,14 +26,14 @@ static stk_qdtype qdtype_of(tc *m, const char *text)
     for (stk_qdtype qdtype = STK_QINT8; qdtype <= STK_QINT32; qdtype++)
         if (!strcmp(text, stk_qdtype_name(qdtype)))
             return qdtype;
-    tc_bad(m, "no quantised type %s", text);
+    tc_bad(m, "unknown quantized type %s", text);
     return STK_QINT8;
 }
 
 static stk_qscheme scheme_of(tc *m, const char *text)
 {
     if (strcmp(text, "affine") != 0 && strcmp(text, "symmetric") != 0)
-        tc_bad(m, "no scheme %s", text);
+        tc_bad(m, "unknown scheme %s", text);
     return text[0] == 'a' ? STK_QUANT_AFFINE : STK_QUANT_SYMMETRIC;
 }
 

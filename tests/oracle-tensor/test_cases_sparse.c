@@ -190,7 +190,8 @@ static bool check_nnz(tc *m, char **arg)
 static bool check_coalesced(tc *m, char **arg)
 {
     const stk_coo *coo = tc_object(m, arg[0], &coo_type);
-    return coo && (coo->coalesced == (tc_int(m, arg[1]) != 0) || tc_say(m, coo->coalesced ? "it is" : "it is not"));
+    return coo && (coo->coalesced == (tc_int(m, arg[1]) != 0) ||
+                   tc_say(m, coo->coalesced ? "it is coalesced" : "it is not coalesced"));
 }
 
 static bool check_spbytes(tc *m, char **arg)

@@ -129,7 +129,7 @@ static stk_layout layout_of(tc *m, const char *text)
     if (!strcmp(text, "keep"))
         return STK_LAYOUT_KEEP;
     if (strcmp(text, "row") != 0)
-        tc_bad(m, "no layout %s", text);
+        tc_bad(m, "unknown layout %s", text);
     return STK_LAYOUT_ROW_MAJOR;
 }
 

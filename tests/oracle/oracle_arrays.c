@@ -58,7 +58,7 @@ static void read_whole(struct outcome *o, const stki_container *c, int64_t membe
         check_bytes(o, item, opts->access == STKI_ACCESS_PREAD ? "pread, whole" : "mmap, whole", bytes, count);
     }
     if (!(tensor.flags & STK_TENSOR_READONLY))
-        oracle_wrong(o, "the tensor of a file may be written");
+        oracle_wrong(o, "the tensor of a file is writable");
     free(bytes);
     stk_tensor_release(&tensor);
 }
@@ -128,7 +128,7 @@ static void check_leaf(struct outcome *o, const stki_member *member, const json_
         oracle_wrong(o, "%s: found a %s, expected %s", member->name, oracle_text(member->details, "py"),
                      oracle_text(item, "py"));
     if (!json_equal(value, json_object_get(item, "value")))
-        oracle_wrong(o, "%s: another value", member->name);
+        oracle_wrong(o, "%s: the value differs", member->name);
 }
 
 static void check_strides(struct outcome *o, const stki_member *member, const json_t *item)

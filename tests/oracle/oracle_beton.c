@@ -123,7 +123,7 @@ static void check_whole(struct outcome *o, const char *path, const json_t *entry
         oracle_wrong(o, "found %" PRId64 " fields", container->member_count);
     for (size_t i = 0; !o->status && i < sizeof keys / sizeof keys[0]; i++)
         if (!json_equal(json_object_get(info, keys[i][0]), json_object_get(container->details, keys[i][1])))
-            oracle_wrong(o, "%s is another", keys[i][1]);
+            oracle_wrong(o, "%s differs", keys[i][1]);
     for (int64_t i = 0; !o->status && !o->wrong[0] && i < container->member_count; i++)
         check_field(o, container, i, opts, json_array_get(items, (size_t)i));
     stki_container_release(container);

@@ -145,7 +145,7 @@ int main(int argc, char **argv)
     root = manifest ? json_load_file(manifest, 0, &error) : NULL;
     if (!root) {
         fprintf(stderr, "usage: oracle_files MANIFEST.json [--format FORMAT] [--verbose]\n%s%s\n",
-                manifest ? manifest : "", manifest ? ": can't be read" : "");
+                manifest ? manifest : "", manifest ? ": cannot be read" : "");
         return 2;
     }
     dir = strdup(manifest);

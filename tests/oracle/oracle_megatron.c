@@ -85,7 +85,7 @@ static void check_documents(struct outcome *o, const stki_container *container, 
         digest_all(o, documents, by_document);
         digest_all(o, sequences, by_sequence);
         if (strcmp(by_document, by_sequence))
-            oracle_wrong(o, "documents hold other tokens than sequences");
+            oracle_wrong(o, "the tokens of the documents differ from those of the sequences");
         if (documents->count != (int64_t)json_array_size(json_object_get(entry, "documents")) - 1)
             oracle_wrong(o, "found %" PRId64 " documents", documents->count);
     }

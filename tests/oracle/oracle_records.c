@@ -83,16 +83,16 @@ bool oracle_record(struct outcome *o, const stki_reader *reader, int64_t index, 
         return false;
     for (int i = 0; i < sample.ndim; i++)
         if (sample.shape[i] != (reader->variable ? shape[i] : reader->shape[i]) || sample.shape[i] > reader->shape[i])
-            oracle_wrong(o, "record %" PRId64 ", axis %d: found %" PRId64 ", told before %" PRId64 ", at most %" PRId64,
+            oracle_wrong(o, "record %" PRId64 ", axis %d: found %" PRId64 ", announced %" PRId64 ", largest %" PRId64,
                          index, i, sample.shape[i], shape[i], reader->shape[i]);
     for (int i = 0; i < sample.ndim && !reader->variable; i++)
         if (sample.shape[i] > 1 && sample.strides[i] != reader->strides[i])
             oracle_wrong(o, "record %" PRId64 ", axis %d: stride %" PRId64 ", the reader says %" PRId64, index, i,
                          sample.strides[i], reader->strides[i]);
     if (!reader->variable && ((sample.flags & STK_TENSOR_SWAPPED) != 0) != reader->swapped)
-        oracle_wrong(o, "record %" PRId64 " is in another byte order than the reader says", index);
+        oracle_wrong(o, "the byte order of record %" PRId64 " differs from that of the reader", index);
     if (sample.ndim != reader->ndim || sample.dtype != reader->dtype || !(sample.flags & STK_TENSOR_READONLY))
-        oracle_wrong(o, "record %" PRId64 " is another kind of tensor than its reader says", index);
+        oracle_wrong(o, "record %" PRId64 ": axes or dtype differ from those of the reader, or it is writable", index);
     *count = stk_tensor_nbytes(&sample);
     if (*count > reader->max_bytes)
         oracle_wrong(o, "record %" PRId64 " has %" PRId64 " bytes, the reader says at most %" PRId64, index, *count,

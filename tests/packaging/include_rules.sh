@@ -87,7 +87,7 @@ for header in include/stoker/*.h*; do
     [ -z "$bad" ] || say "$header includes $bad: the public headers need only themselves and the C library"
 done
 twice=$(find src tools -name '*.[ch]' -printf '%f\n' | sort | uniq -d)
-[ -z "$twice" ] || say "two files of one name: $twice"
+[ -z "$twice" ] || say "two files have the same name: $twice"
 
 # The include flags of a folder, from the build's list of commands.
 flags_of() {
@@ -102,7 +102,7 @@ try() { # FOLDER HEADER: can a file of FOLDER include HEADER?
 
 hides() { # FOLDER HEADER: no file of FOLDER can include HEADER
     [ -n "$(flags_of "$1")" ] || say "no flags are known for $1"
-    [ -n "$(find src tools -name "$2")" ] || say "no header has the name $2"
+    [ -n "$(find src tools -name "$2")" ] || say "no header is named $2"
     ! try "$1" "$2" || say "$1 can include $2"
 }
 

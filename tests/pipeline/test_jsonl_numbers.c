@@ -34,14 +34,14 @@ static void check_case(char *const *c, const char *way)
     stkt_sha256_add(&values, t.data, (size_t)stk_tensor_nbytes(&t));
     stkt_sha256_end(&values, sum);
     if (strcmp(sum, c[5]) != 0)
-        fail_msg("%s, %s: other values", c[0], way);
+        fail_msg("%s, %s: the values differ", c[0], way);
     if (length < 0) {
         assert_ok(stk_batch_tensor(batch, "x.offsets", &t, &err));
         stkt_sha256_init(&offsets);
         stkt_sha256_add(&offsets, t.data, 8 * (size_t)(records + 1));
         stkt_sha256_end(&offsets, sum);
         if (strcmp(sum, c[6]) != 0)
-            fail_msg("%s, %s: other offsets", c[0], way);
+            fail_msg("%s, %s: the offsets differ", c[0], way);
     }
     stk_batch_release(batch);
     stk_loader_destroy(loader);

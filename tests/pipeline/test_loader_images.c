@@ -64,7 +64,7 @@ static void check_row(const uint8_t *row, int i)
             found = same ? t : -1;
         }
     if (found < 0)
-        fail_msg("image %d: not the middle of it", i);
+        fail_msg("image %d: the row is not the center of the image", i);
     free(whole);
     free(file.data);
 }

@@ -194,7 +194,7 @@ static void expect_rows(const rows *found, const rows *expected, const char *wha
 
         if (i == found->count || i == expected->count || by_position(x, y) != 0 || x->sample != y->sample ||
             x->hash != y->hash)
-            fail_msg("%s: row %d of %d is not that of %d", what, i, found->count, expected->count);
+            fail_msg("%s: row %d of %d differs from the expected %d rows", what, i, found->count, expected->count);
     }
 }
 

@@ -100,7 +100,7 @@ static void check_row(const rows *r, int64_t row, const struct list *list, int64
     assert_int_equal(bytes, shape[0] * shape[1] * 3);
     stkt_sha256_of(r->values + r->offsets[row], (size_t)bytes, found);
     if (strcmp(found, list->of[image].sha256) != 0)
-        fail_msg("%s of image %d: other pixels", list->transforms, (int)image);
+        fail_msg("%s of image %d: the pixels differ", list->transforms, (int)image);
 }
 
 static void test_cases(void **state)
@@ -246,7 +246,7 @@ static void test_planes(void **state)
                     hwc[p * 3 + c] = r.values[r.offsets[i] + c * pixels + p];
             stkt_sha256_of(hwc, (size_t)pixels * 3, found);
             if (strcmp(found, lists[k].of[i].sha256) != 0)
-                fail_msg("%s of image %d: other pixels", lists[k].transforms, (int)i);
+                fail_msg("%s of image %d: the pixels differ", lists[k].transforms, (int)i);
             free(hwc);
         }
         stk_batch_release(batch);

@@ -313,8 +313,8 @@ static bool is_refused(const char *config, const char *set, const char *path, co
     json = stk_loader_restore_file(loader, path, &err);
     blob = stk_loader_restore(loader, base->blob, base->blob_bytes, &blob_err);
     if (json != blob)
-        fail_msg("%s: JSON says %d (%s), the blob %d (%s)", set ? set : "unchanged", (int)json, err.message, (int)blob,
-                 blob_err.message);
+        fail_msg("%s: the JSON form gives status %d (%s), the blob %d (%s)", set ? set : "unchanged", (int)json,
+                 err.message, (int)blob, blob_err.message);
     /* If the position is accepted, the next batch must be the same as before. */
     if (blob == STK_OK && base->count > BEFORE && next_hash(loader, &hash, &status) && hash != base->hashes[BEFORE])
         print_message("%s: the position is accepted, and goes on with another batch\n", set ? set : "unchanged");
@@ -357,14 +357,14 @@ static void check_value(const char *config, const char *set, const stki_option_t
     counts->shown += shown;
     if (row->effect == STKI_ON_NOTHING && (differs || refused))
         complain(counts, set,
-                 differs ? "its row says that it changes nothing, but other batches are delivered"
-                         : "its row says that it changes nothing, but the position is refused");
+                 differs ? "its row says that it changes nothing, but the batches differ"
+                         : "its row says that it changes nothing, but the position is rejected");
     else if (differs && !refused)
-        complain(counts, set, "other batches are delivered, and the position is accepted");
+        complain(counts, set, "the batches differ, but the position is accepted");
     else if (has_line(table, row) && differs && !said)
-        complain(counts, set, "other batches are delivered, and no line of the option says so");
+        complain(counts, set, "the batches differ, but no fingerprint line of the option does");
     else if (shown && !refused)
-        complain(counts, set, "its line has changed, and the position is accepted");
+        complain(counts, set, "its fingerprint line differs, but the position is accepted");
 }
 
 static stream bases[sizeof fixtures / sizeof fixtures[0]];
@@ -385,7 +385,7 @@ static void check_map(const stki_option_table *table, const stki_option *row, in
     for (size_t f = 0; f < sizeof fixtures / sizeof fixtures[0]; f++)
         if (row_differs(table, row, &bases[f].print, &nothing))
             return;
-    print_message("%s.%s: given in no fixture, or it has no line\n", table->section, row->name);
+    print_message("%s.%s: no fixture gives it, or it has no fingerprint line\n", table->section, row->name);
     ++*wrong;
 }
 
@@ -419,14 +419,14 @@ static void check_row(const stki_option_table *table, const stki_option *row, in
         free(config);
     }
     if (has_line(table, row) && counts.shown == 0)
-        complain(&counts, name, "no line of the option tells any two of its values apart");
+        complain(&counts, name, "no fingerprint line of the option differs between two of its values");
     *wrong += counts.wrong;
     if (counts.mattered > 0 && is_explained(name)) {
-        print_message("%s: is explained, and changed what is delivered\n", name);
+        print_message("%s: changed the batches, although `explained` lists it\n", name);
         ++*wrong;
     }
     if (counts.opened == 0 || (row->effect != STKI_ON_NOTHING && counts.mattered == 0 && !is_explained(name))) {
-        print_message("%s: %d values opened, none changed what is delivered\n", name, counts.opened);
+        print_message("%s: none of the %d values that could be opened changed the batches\n", name, counts.opened);
         *wrong += !is_explained(name);
     }
 }
@@ -526,8 +526,8 @@ static void every_transform(void **state)
         }
         wrong += counts.wrong;
         if (counts.mattered < 2) {
-            print_message("%s: %d of %d lists opened change what is delivered\n", operation->name, counts.mattered,
-                          counts.opened);
+            print_message("%s: %d of the %d lists that could be opened changed the batches\n", operation->name,
+                          counts.mattered, counts.opened);
             wrong++;
         }
     }
@@ -569,7 +569,7 @@ static void effective_values_are_compared(void **state)
             run(loader, path_of_state(98), &base);
             stk_loader_destroy(loader);
             if (is_refused(configs[1 - k], NULL, path_of_state(98), &base) == rows[i].same)
-                fail_msg("%s and %s: %s", rows[i].one, rows[i].other, rows[i].same ? "refused" : "accepted");
+                fail_msg("%s and %s: %s", rows[i].one, rows[i].other, rows[i].same ? "rejected" : "accepted");
         }
     }
 }
@@ -602,7 +602,7 @@ static void other_files_are_refused(void **state)
             run(loader, path_of_state(97), &base);
             stk_loader_destroy(loader);
             if (is_refused(after, NULL, path_of_state(97), &base) != (i != k))
-                fail_msg("from %s to %s: %s", paths[i], paths[k], i == k ? "refused" : "accepted");
+                fail_msg("from %s to %s: %s", paths[i], paths[k], i == k ? "rejected" : "accepted");
             free(before);
             free(after);
         }
@@ -644,7 +644,7 @@ static void renamed_files_are_refused(void **state)
         for (int k = 0; k < 3; k++)
             if (is_refused(configs[k], NULL, path_of_state(98), &base) != (last[i][0] != last[k][0]))
                 fail_msg("from %s to %s: %s", folders[i], folders[k],
-                         last[i][0] == last[k][0] ? "refused" : "accepted");
+                         last[i][0] == last[k][0] ? "rejected" : "accepted");
     }
     for (int i = 0; i < 3; i++)
         free(configs[i]);

@@ -229,7 +229,7 @@ static bool check(const struct kind *kind, const stki_option *row, bool taken, c
             ++*wrong;
         }
         if (refused && (!strstr(err.message, row->name) || (culprit && !strstr(err.message, culprit)))) {
-            print_message("%s: does not name the option or the file\n", err.message);
+            print_message("the message does not name the option or the file: %s\n", err.message);
             ++*wrong;
         }
     }
@@ -262,7 +262,7 @@ static void every_pair(void **state)
                 changed += taken && changes;
             }
             if (took == 0 || (changed == 0 && !is_unseen(row->name))) {
-                print_message("%s: taken by %d kinds, changes none\n", row->name, took);
+                print_message("%s: accepted by %d kinds of source, and changed none\n", row->name, took);
                 wrong++;
             }
         }
@@ -298,7 +298,7 @@ static void above_the_formats(void **state)
                 seen = outcome(&kinds[k], more, &hash, &err) != usual || hash != plain;
             }
             if (!seen) {
-                print_message("%s %s: %s changes nothing\n", title(&kinds[k]), kinds[k].member, row->name);
+                print_message("%s %s: no value of %s changes anything\n", title(&kinds[k]), kinds[k].member, row->name);
                 wrong++;
             }
         }

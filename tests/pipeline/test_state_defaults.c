@@ -70,7 +70,7 @@ static void defaults_keep_their_meaning(void **unused)
     known = read_whole(path);
     same_version = strncmp(known, version, strlen(version)) == 0;
     if (same_version && lines_without(known, now, "changed or gone") > 0)
-        fail_msg("a state that was saved before would go on with other rows: raise STKI_STATE_VERSION");
+        fail_msg("a state that was saved before would continue with different rows: increase STKI_STATE_VERSION");
     if (getenv("STOKER_UPDATE_DOCS")) {
         FILE *file = fopen(path, "w");
 

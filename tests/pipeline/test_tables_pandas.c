@@ -26,7 +26,7 @@ static void check_case(char *const *columns, const char *way)
 
         assert_ok(stk_batch_tensor(batch, "x", &t, &err));
         if (t.dtype != stk_dtype_find(columns[2]) || t.ndim != 1 + (wide > 0) || (wide > 0 && t.shape[1] != wide))
-            fail_msg("%s, %s: %s of %d axes", columns[0], columns[1], stk_dtype_name(t.dtype), t.ndim);
+            fail_msg("%s, %s: found %s with %d axes", columns[0], columns[1], stk_dtype_name(t.dtype), t.ndim);
         stkt_sha256_add(&sum, t.data, (size_t)stk_tensor_nbytes(&t));
         seen += stk_batch_rows(batch);
         stk_batch_release(batch);
@@ -36,8 +36,8 @@ static void check_case(char *const *columns, const char *way)
     stk_loader_destroy(loader);
     stkt_sha256_end(&sum, found);
     if (seen != atoll(columns[4]) || strcmp(found, columns[5]) != 0)
-        fail_msg("%s, %s, %s: found %d records, expected %s, or other values", columns[0], columns[1], way, (int)seen,
-                 columns[4]);
+        fail_msg("%s, %s, %s: found %d records, expected %s, or the values differ", columns[0], columns[1], way,
+                 (int)seen, columns[4]);
 }
 
 static void test_cases(void **state)

@@ -58,7 +58,8 @@ static void check_case(const char *file, const char *keys, int64_t count, const 
     stk_loader_destroy(loader);
     stkt_sha256_end(&sum, found);
     if (seen != count || strcmp(found, digest) != 0)
-        fail_msg("%s, %s, %s: found %d samples, expected %d with other bytes", file, keys, way, (int)seen, (int)count);
+        fail_msg("%s, %s, %s: found %d samples, expected %d, or the bytes differ", file, keys, way, (int)seen,
+                 (int)count);
 }
 
 static void test_cases(void **state)

@@ -257,8 +257,8 @@ static void expect_pixel(const stk_tensor *t, const char *layout, int64_t row, c
     const float found = t->dtype == STK_U8 ? (float)*(const uint8_t *)element : *(const float *)(const void *)element;
 
     if (found != (t->dtype == STK_U8 ? (float)expected : 2.0f * expected - 2.0f))
-        fail_msg("row %lld, pixel %lld %lld %lld of %s, layout %s: found %g, made of %d", (long long)row, (long long)y,
-                 (long long)x, (long long)c, list_text, layout, (double)found, expected);
+        fail_msg("row %lld, y %lld, x %lld, channel %lld of %s, layout %s: found %g for the pixel value %d",
+                 (long long)row, (long long)y, (long long)x, (long long)c, list_text, layout, (double)found, expected);
 }
 
 static void expect_batch(const stk_batch *batch, const char *layout, const picture *made, const char *list_text)
@@ -536,7 +536,8 @@ static void expect_wide_windows(int height, int width, const char *fill_text, co
                 .image = (int)stk_batch_indices(batch)[row], .height = height, .width = width, .fill = fill};
 
             if ((bytes = bytes_shown(&t, row, w)) == 0)
-                fail_msg("row %d of %d x %d, %s, stores: %s", (int)row, height, width, rest, stores);
+                fail_msg("row %d is not a possible window of %d x %d, %s, stores: %s", (int)row, height, width, rest,
+                         stores);
             shown += bytes;
         }
         stk_batch_release(batch);

@@ -630,7 +630,7 @@ static void no_memory(void **state)
             return;
         assert_int_equal(status, STK_E_MEMORY);
     }
-    fail_msg("still failing");
+    fail_msg("opening still fails after many allocations");
 }
 
 int main(void)

@@ -839,7 +839,7 @@ static void test_configs_that_are_refused(void **unused)
                         cases[i].transforms);
 
         if (status >= 0)
-            fail_msg("%s: was taken", cases[i].transforms);
+            fail_msg("%s: was accepted", cases[i].transforms);
         if (!strstr(err.message, cases[i].says))
             fail_msg("%s: \"%s\" does not say \"%s\"", cases[i].transforms, err.message, cases[i].says);
     }
@@ -869,7 +869,7 @@ static void test_fields_that_are_refused(void **unused)
         stk_status status = open_images(&loader, NULL, "{dataset: {fields: {image: {%s}}}}", cases[i].field);
 
         if (status >= 0)
-            fail_msg("%s: was taken", cases[i].field);
+            fail_msg("%s: was accepted", cases[i].field);
         if (!strstr(err.message, cases[i].says))
             fail_msg("%s: \"%s\" does not say \"%s\"", cases[i].field, err.message, cases[i].says);
     }

@@ -475,7 +475,7 @@ static void refused(const char *text, const char *says)
     stk_prep_result result = {.struct_size = sizeof result};
 
     if (stkt_prep_run(NULL, &result, &err, text) >= 0)
-        fail_msg("%s was not refused", text);
+        fail_msg("%s was accepted", text);
     if (!strstr(err.message, says))
         fail_msg("found \"%s\", expected \"%s\"", err.message, says);
 }

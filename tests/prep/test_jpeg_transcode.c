@@ -279,7 +279,7 @@ static void damage_is_an_error(void **unused)
             stk_status status = stki_jpeg_transcode(memcpy(exact, file.data, cut), (int64_t)cut, 2, &room, &out, &err);
 
             if (status != STK_E_TRUNCATED && status != STK_E_CORRUPT)
-                fail_msg("kind %d cut at %zu of %zu: %s", i, cut, file.size, stk_status_name(status));
+                fail_msg("kind %d truncated to %zu of %zu bytes: %s", i, cut, file.size, stk_status_name(status));
             free(exact);
         }
         free(bad.data);

@@ -687,14 +687,14 @@ static void all_of_them(void **state)
         while (i < ran_count && strcmp(ran[i], entry->d_name) != 0)
             i++;
         if (i == ran_count)
-            fail_msg("configs/prep/%s is run by no test", entry->d_name);
+            fail_msg("no test runs configs/prep/%s", entry->d_name);
         snprintf(path, sizeof path, "%s/../configs/prep/%s", STKT_TESTS_DIR, entry->d_name);
         file = fopen(path, "r");
         assert_non_null(file);
         assert_non_null(fgets(first, sizeof first, file));
         fclose(file);
         if (strncmp(first, "# ", 2) != 0 || !strchr(first, '?'))
-            fail_msg("configs/prep/%s begins with no question", entry->d_name);
+            fail_msg("configs/prep/%s does not begin with a question", entry->d_name);
     }
     closedir(folder);
 }

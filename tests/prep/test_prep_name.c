@@ -91,7 +91,7 @@ static void check_rows(const char *path)
     char *text = stkt_read_all(path, &bytes);
 
     if (!text)
-        fail_msg("%s is not there", path);
+        fail_msg("%s does not exist", path);
     assert_true(bytes > ROWS * BYTES);
     for (int64_t r = 0; r < ROWS; r++)
         for (int64_t k = 0; k < BYTES; k++)

@@ -112,7 +112,7 @@ static struct said ask(const char *text)
 static void assert_about(const char *of, int64_t said, int64_t right, double share, int64_t bytes)
 {
     if (fabs((double)(said - right)) > share * (double)right + (double)bytes)
-        fail_msg("%s: said %lld, but the files have %lld", of, (long long)said, (long long)right);
+        fail_msg("%s: reported %lld bytes, but the files have %lld", of, (long long)said, (long long)right);
 }
 
 static void test_rows_of_one_size(void **unused)
@@ -232,8 +232,9 @@ static void check_shards(const char *text, const char *name, int64_t most, int64
 
     for (; (bytes = shard_bytes(name, shards)) > 0; shards++) {
         if (bytes > most || before + row <= most)
-            fail_msg("%s: shard %d has %lld bytes, the one before %lld, of %lld", name, shards, (long long)bytes,
-                     (long long)before, (long long)most);
+            fail_msg(
+                "%s: shard %d has %lld bytes and the previous one %lld, expected at most %lld and no space for a row",
+                name, shards, (long long)bytes, (long long)before, (long long)most);
         before = bytes;
         all += bytes;
     }

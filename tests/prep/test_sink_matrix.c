@@ -98,9 +98,9 @@ static void try_field(const stki_sink_field *field, const void *options)
     if (status != STK_OK) {
         refused++;
         if (status != STK_E_UNSUPPORTED && status != STK_E_LIMIT && status != STK_E_BAD_ARG)
-            fail_msg("%s: refused with %s: %s", ops->format, stk_status_name(status), err.message);
+            fail_msg("%s: rejected with %s: %s", ops->format, stk_status_name(status), err.message);
         if (!strstr(err.message, "expected") && !strstr(err.message, "the reader must state"))
-            fail_msg("%s: says not what would do: %s", ops->format, err.message);
+            fail_msg("%s: the message does not say what is expected: %s", ops->format, err.message);
         return;
     }
     accepted++;
@@ -109,8 +109,8 @@ static void try_field(const stki_sink_field *field, const void *options)
             continue;
         status = write_rows(&opts, (enum stki_encoding)e, &err);
         if (status != STK_OK && encodings == 1U << e)
-            fail_msg("%s: kind %d, %s, %d axes, %s, extension %s: passed the check, and then: %s", ops->format,
-                     (int)field->kind, stk_dtype_name(field->dtype), field->ndim, encoding_word(encodings),
+            fail_msg("%s: kind %d, %s, %d axes, %s, extension %s: accepted by the check, but writing failed: %s",
+                     ops->format, (int)field->kind, stk_dtype_name(field->dtype), field->ndim, encoding_word(encodings),
                      field->extension ? field->extension : "none", err.message);
     }
 }
@@ -186,7 +186,7 @@ static void test_what_passes_the_check_is_taken(void **state)
         } else {
             try_all(NULL);
         }
-        print_message("%s: %d fields taken, %d refused\n", ops->format, accepted, refused);
+        print_message("%s: %d fields accepted, %d rejected\n", ops->format, accepted, refused);
         assert_true(accepted > 20);
         assert_true(refused > 0 || strcmp(ops->format, "raw") == 0 || strcmp(ops->format, "pt") == 0 ||
                     strcmp(ops->format, "hdf5") == 0);

@@ -553,7 +553,7 @@ static void check_part(const struct setting *s, const stki_sink_file *files, int
         }
         return;
     }
-    fail_msg("no file of %s", name);
+    fail_msg("no file for %s", name);
 }
 
 static void test_arrays_come_back(void **state)

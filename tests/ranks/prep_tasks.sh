@@ -57,10 +57,10 @@ Y
 for tasks in 1 3 4; do
     rm -rf out.beton*  out.*json*
     launch $tasks "$stoker" prep job.yaml >printed || die "$tasks tasks failed"
-    cmp whole.beton out.beton || die "$tasks tasks: other bytes"
+    cmp whole.beton out.beton || die "$tasks tasks: the output differs"
     [ ! -e out.beton.prep ] || die "$tasks tasks: the work folder is still there"
-    [ $tasks = 1 ] || launch $tasks "$stoker" prep job.yaml >printed || die "$tasks tasks that find all done"
-    [ ! -e out.beton.prep ] || die "$tasks tasks that find all done leave a work folder"
+    [ $tasks = 1 ] || launch $tasks "$stoker" prep job.yaml >printed || die "$tasks tasks failed although everything was done"
+    [ ! -e out.beton.prep ] || die "$tasks tasks left a work folder although everything was done"
     "$stoker" verify out.manifest.json >verified 2>&1 || die "$tasks tasks: $(cat verified)"
 done
 
@@ -75,10 +75,10 @@ launch 4 bash -c '
     [ "$me" = 1 ] && set -- "$@" --workers=1 # ten seconds of work
     "$@" & pid=$!
     if [ "$me" = 1 ]; then sleep 0.4; kill -9 $pid; fi
-    wait $pid' bash "$stoker" prep slow.yaml >printed && die "a killed task went by unseen"
+    wait $pid' bash "$stoker" prep slow.yaml >printed && die "the run succeeded although a task was killed"
 [ ! -e out.beton ] || die "there is an output without the killed task's pieces"
 launch 4 "$stoker" prep slow.yaml >printed || die "the second run failed"
-cmp whole.beton out.beton || die "killed and run again: other bytes"
+cmp whole.beton out.beton || die "killed and run again: the output differs"
 ;;
 esac
 
@@ -89,10 +89,10 @@ for task in 0 1 3; do
     (task $task 4 "$stoker" prep job.yaml) >printed.$task 2>messages.$task || die "task $task of 4 failed"
     grep -q 'missing' printed.$task || die "task $task does not say what is missing: $(cat printed.$task)"
 done
-"$stoker" prep job.yaml --merge >printed 2>messages.merge && die "merged without task 2"
-grep -Eq 'missing pieces: [0-9]+ of [0-9]+ .[0-9]+ to [0-9]+.' messages.merge || die "merge does not name the pieces"
+"$stoker" prep job.yaml --merge >printed 2>messages.merge && die "--merge succeeded without task 2"
+grep -Eq 'missing pieces: [0-9]+ of [0-9]+ .[0-9]+ to [0-9]+.' messages.merge || die "--merge does not name the missing pieces"
 [ ! -e out.beton ] || die "there is an output without task 2's pieces"
 (task 2 4 "$stoker" prep job.yaml) >printed.2 2>messages.2 || die "task 2 of 4 failed"
-cmp whole.beton out.beton || die "the last of four: other bytes"
-"$stoker" prep job.yaml --merge >printed 2>messages.merge || die "a merge that finds all done: $(cat messages.merge)"
+cmp whole.beton out.beton || die "after the last of four tasks: the output differs"
+"$stoker" prep job.yaml --merge >printed 2>messages.merge || die "--merge failed although everything was done: $(cat messages.merge)"
 echo "tasks under $launcher: fine"

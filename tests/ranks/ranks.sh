@@ -30,7 +30,7 @@ die() { echo "$*" >&2; exit 1; }
 
 check_union() { # every sample of both epochs once
     cat "$folder"/rank-* | sort | uniq -c | awk '$1 != 1 {print "twice: " $0; bad = 1} {n++} END {exit bad || n != 2006}' ||
-        die "$*: not every sample once"
+        die "$*: not every sample was read once"
 }
 
 sum_digests() { # of the lines on stdin

@@ -17,7 +17,7 @@ static inline stki_document *parse_fine(const char *text)
     stk_error err = {0};
 
     if (stki_document_parse(text, (int64_t)strlen(text), "t.yaml", STKI_NO_INCLUDE, &document, &err) != STK_OK)
-        fail_msg("not expected: %s", err.message);
+        fail_msg("unexpected error: %s", err.message);
     return document;
 }
 

@@ -292,7 +292,7 @@ static cudaError_t fake_FreeHost(void *block)
 static fake_stream *fake_stream_of(cudaStream_t stream)
 {
     if (!stream)
-        fail_msg("the legacy stream by its NULL: what it means depends on how the caller was compiled");
+        fail_msg("NULL as a stream: its meaning depends on how the caller was compiled");
     if (stream == cudaStreamPerThread)
         return &fake.per_thread;
     if (stream == cudaStreamLegacy)
@@ -453,7 +453,7 @@ static cudaError_t fake_StreamSynchronize(cudaStream_t stream)
     cudaError_t error = fake_called("StreamSynchronize", stream, 0);
 
     if (!error && !fake_move(fake_stream_of(stream)))
-        fail_msg("waiting for a stream that never moves");
+        fail_msg("waiting for a stream that does not run");
     return error;
 }
 

@@ -13,7 +13,7 @@ static inline char *stkt_read_whole(const char *path, int64_t *count)
     char *bytes;
 
     if (!file)
-        fail_msg("%s is not there", path);
+        fail_msg("%s does not exist", path);
     fseek(file, 0, SEEK_END);
     *count = ftell(file);
     rewind(file);
@@ -30,7 +30,7 @@ static inline void stkt_same_files(const char *found, const char *expected)
     char *a = stkt_read_whole(found, &a_count), *b = stkt_read_whole(expected, &b_count);
 
     if (a_count != b_count)
-        fail_msg("%s has %d bytes, %s %d", found, (int)a_count, expected, (int)b_count);
+        fail_msg("%s has %d bytes, but %s has %d", found, (int)a_count, expected, (int)b_count);
     for (int64_t i = 0; i < a_count; i++)
         if (a[i] != b[i])
             fail_msg("%s differs from %s at byte %d of %d", found, expected, (int)i, (int)a_count);

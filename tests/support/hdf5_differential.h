@@ -41,7 +41,7 @@ static inline void stkt_compare_whole(const stki_container *c, const stki_reader
         fail_msg("%s: %s", h->about, err.message);
     assert_int_equal(stkt_bytes_of(&tensor, got), bytes);
     if (memcmp(got, expected, (size_t)bytes))
-        fail_msg("%s: the whole differs", h->about);
+        fail_msg("%s: the whole array differs", h->about);
     stk_tensor_release(&tensor);
     stki_array_release(&array);
     free(got);

@@ -24,7 +24,7 @@ static inline int stkt_leak_teardown(void **unused)
     (void)unused;
     assert_ok(stk_memory_leaks(&text, &count, &err));
     if (count > 0) {
-        fprintf(stderr, "%lld storages are left:\n%s", (long long)count, text);
+        fprintf(stderr, "%lld storages were not released:\n%s", (long long)count, text);
         exit(1); /* after a failed teardown cmocka still returns 0 */
     }
     stk_text_free(text);

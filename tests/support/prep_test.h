@@ -65,7 +65,7 @@ static inline void stkt_same_file(const char *a, const char *b)
     char *ta = stkt_read_all(a, &na), *tb = stkt_read_all(b, &nb);
 
     if (!ta || !tb)
-        fail_msg("%s: %s; %s: %s", a, ta ? "there" : "missing", b, tb ? "there" : "missing");
+        fail_msg("%s is %s; %s is %s", a, ta ? "present" : "missing", b, tb ? "present" : "missing");
     while (at < na && at < nb && ta[at] == tb[at])
         at++;
     if (at < na || at < nb)

@@ -26,7 +26,7 @@ static int decide(const char *value, enum stki_isa isa, const char *words)
         const char *note = stki_isa_note();
         bool right = stki_isa() == isa && (words ? note && strstr(note, words) : !note);
         if (!right)
-            fprintf(stderr, "STOKER_ISA=%s: chose %s, note '%s'\n", value ? value : "", stki_isa_name(stki_isa()),
+            fprintf(stderr, "STOKER_ISA=%s: selected %s, note '%s'\n", value ? value : "", stki_isa_name(stki_isa()),
                     note ? note : "");
         _exit(!right);
     }

@@ -222,7 +222,7 @@ static void test_cblas(void **unused)
 
     (void)unused;
     if (!stki_cblas_name())
-        print_message("no CBLAS here\n");
+        print_message("no CBLAS is installed: only the library's own loops are tested\n");
     for (int a_form = 0; a_form < FORMS; a_form++)
         for (int b_form = 0; b_form < FORMS; b_form++)
             for (int c_form = 0; c_form < FORMS; c_form++) {

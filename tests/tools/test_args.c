@@ -92,7 +92,7 @@ static void what_is_wrong_is_named(void **state)
         stk_error err;
         snprintf(text, sizeof text, "%s", cases[i][0]);
         if (read_line(&line, text, &err) != STK_E_CONFIG)
-            fail_msg("%s: not refused", cases[i][0]);
+            fail_msg("%s: was accepted", cases[i][0]);
         if (!strstr(err.message, cases[i][1]))
             fail_msg("%s: %s", cases[i][0], err.message);
     }

@@ -38,7 +38,7 @@ static void compare(const json_t *tree, const json_t *example, const char *path)
         const json_t *there = json_object_get(example, key);
         snprintf(own, sizeof own, "%s.%s", path, key);
         if (json_is_number(value) && !json_is_number(there))
-            fail_msg("%s is a number of the result and not of its example", own);
+            fail_msg("%s is in the result but not in its example", own);
         if (json_is_object(value))
             compare(value, there, own);
     }
@@ -124,7 +124,7 @@ static void what_cannot_be_is_refused(void **state)
         if (!cases[i].says)
             continue;
         if (status != STK_E_CONFIG)
-            fail_msg("%s: refused with %s, not with STK_E_CONFIG", cases[i].require, stk_status_name(status));
+            fail_msg("%s: rejected with %s, expected STK_E_CONFIG", cases[i].require, stk_status_name(status));
         assert_says(cases[i].says);
     }
 }

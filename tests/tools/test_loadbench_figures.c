@@ -104,7 +104,7 @@ static void each_is_in_the_json(void **state)
             continue;
         if (!json_object_get(place_of(step, figure->group), figure->key) &&
             !json_object_get(place_of(device, figure->group), figure->key))
-            fail_msg("%s.%s is in the JSON of no result", paths[figure->group], figure->key);
+            fail_msg("no result has %s.%s in its JSON", paths[figure->group], figure->key);
     }
     json_decref(step);
     json_decref(device);

@@ -80,7 +80,7 @@ static void assert_carries(const json_t *tree, const char *key)
     free(text);
     assert_non_null(kept);
     if (!json_equal(json_object_get(carried, key), kept))
-        fail_msg("the page does not carry the %s", key);
+        fail_msg("the page does not contain the %s", key);
     json_decref(kept);
     assert_true(json_array_size(json_object_get(carried, "figures")) > 0);
     assert_true(json_array_size(json_object_get(carried, "stages")) > 0);

@@ -206,7 +206,7 @@ static void the_slow_stage_is_named(void **state)
             print_message("%s, {%s}, {%s}: expected %s, found %s: %s\n", p->source, p->loader, p->bench, p->slow,
                           lb_bottleneck_words[verdict.bottleneck], verdict.text);
     }
-    print_message("%d of %d named\n", named, PIPELINES);
+    print_message("the verdict is right for %d of %d pipelines\n", named, PIPELINES);
     assert_int_equal(named, PIPELINES);
     assert_true(PIPELINES >= 20);
 }
@@ -257,8 +257,8 @@ static void what_is_predicted_comes(void **state)
         }
         times = 1;
         if (!right)
-            fail_msg("{%s}, {%s}: workers: %.1f from %.1f, measured %.1f from %.1f; slots: %.1f from %.1f, "
-                     "measured %.1f from %.1f",
+            fail_msg("{%s}, {%s}: workers: predicted %.1f from %.1f, measured %.1f from %.1f; slots: predicted "
+                     "%.1f from %.1f, measured %.1f from %.1f",
                      p->loader, p->bench, found.each[0].rate, found.each[0].now, found.each[0].measured,
                      found.each[0].beside, found.each[1].rate, found.each[1].now, found.each[1].measured,
                      found.each[1].beside);

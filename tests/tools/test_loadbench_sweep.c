@@ -80,7 +80,7 @@ static void columns_are_medians_of_the_repeats(void **state)
     (void)state;
     for (int i = 0; i < LB_SWEEP_COLUMNS; i++)
         if (lb_sweep_columns[i].path && strncmp(lb_sweep_columns[i].path, "result.", 7) != 0)
-            fail_msg("%s is not of `result`", lb_sweep_columns[i].path);
+            fail_msg("%s is not in `result`", lb_sweep_columns[i].path);
 }
 
 int main(void)

@@ -144,7 +144,7 @@ static CUresult retain_context(CUcontext *out, int ordinal)
 static CUresult push_context(CUcontext context)
 {
     if (depth == STACK)
-        broken("contexts are pushed and not popped");
+        broken("a context was pushed but not popped");
     stack[depth++] = context;
     return CUDA_SUCCESS;
 }
@@ -152,7 +152,7 @@ static CUresult push_context(CUcontext context)
 static CUresult pop_context(CUcontext *out)
 {
     if (depth == 0)
-        broken("a context is popped that was not pushed");
+        broken("a context was popped but not pushed");
     *out = stack[--depth];
     return CUDA_SUCCESS;
 }
@@ -182,7 +182,7 @@ static void check_side(const char *name, const void *at, size_t bytes, bool on_d
     const struct block *b = *block_of(at);
 
     if (on_device && (!b || b->gpu < 0 || (const char *)at + bytes > b->at + b->bytes))
-        broken("%s: %zu bytes at %p are no memory of a GPU", name, bytes, at);
+        broken("%s: %zu bytes at %p are not memory of a GPU", name, bytes, at);
     if (!on_device && b && b->gpu >= 0)
         broken("%s: %p is memory of a GPU, expected host memory", name, at);
 }
@@ -220,7 +220,7 @@ static void give_block(const char *name, void *at, bool pinned)
     struct block **place = block_of(at), *b = *place;
 
     if (!b || b->at != at || (b->gpu < 0) != pinned)
-        broken("%s: %p was not allocated, or is freed already", name, at);
+        broken("%s: %p was not allocated, or was already freed", name, at);
     *place = b->next;
     *(pinned ? &counts.pinned_bytes : &counts.device_bytes) -= (int64_t)b->bytes;
     *(pinned ? &counts.pinned_blocks : &counts.device_blocks) -= 1;
@@ -253,7 +253,7 @@ static struct CUstream_st *stream_of(const char *name, cudaStream_t handle, int 
     struct CUstream_st *s = streams;
 
     if (!handle)
-        broken("%s: the legacy stream by its NULL: what it means depends on how the caller was compiled", name);
+        broken("%s: NULL as a stream: its meaning depends on how the caller was compiled", name);
     if (handle == cudaStreamLegacy) {
         if (!legacy[gpu])
             legacy[gpu] = make_stream(gpu, false, true);
@@ -267,9 +267,9 @@ static struct CUstream_st *stream_of(const char *name, cudaStream_t handle, int 
     while (s && s != handle)
         s = s->next;
     if (!s)
-        broken("%s: %p is no stream", name, (void *)handle);
+        broken("%s: %p is not a stream", name, (void *)handle);
     if (!s->alive)
-        broken("%s: a stream that was destroyed", name);
+        broken("%s: the stream was destroyed", name);
     if (s->gpu != gpu)
         broken("%s: a stream of GPU %d in the context of GPU %d", name, s->gpu, gpu);
     return s;
@@ -534,7 +534,7 @@ static cudaError_t DeviceGetAttribute(int *out, enum cudaDeviceAttr attribute, i
     CALL("DeviceGetAttribute", false);
     (void)ordinal;
     if (attribute != cudaDevAttrMemoryPoolsSupported)
-        broken("DeviceGetAttribute: %d", attribute);
+        broken("DeviceGetAttribute: unknown attribute %d", attribute);
     *out = 1;
     END;
 }
@@ -544,7 +544,7 @@ static cudaError_t MallocAsync(void **out, size_t bytes, cudaStream_t stream)
 {
     CALL("MallocAsync", false);
     if (stream_of("MallocAsync", stream, gpu)->capturing)
-        broken("MallocAsync: in a stream that is captured");
+        broken("MallocAsync: the stream is captured");
     if (!error)
         error = take_block(out, bytes, gpu);
     END;
@@ -571,7 +571,7 @@ static cudaError_t HostAlloc(void **out, size_t bytes, unsigned flags)
     unsigned long nodes[16];
     CALL("HostAlloc", true);
     if (flags != cudaHostAllocPortable)
-        broken("HostAlloc: memory that is pinned for one context alone");
+        broken("HostAlloc: the memory would be pinned for only one context");
     if (syscall(SYS_get_mempolicy, &counts.pinned_policy, nodes, sizeof nodes * CHAR_BIT, NULL, 0) == 0)
         counts.pinned_nodes = nodes[0];
     if (!error)
@@ -640,7 +640,7 @@ static cudaError_t StreamCreateWithPriority(cudaStream_t *out, unsigned flags, i
 {
     CALL("StreamCreateWithPriority", false);
     if (priority > 0 || priority < -5)
-        broken("StreamCreateWithPriority: priority %d", priority);
+        broken("StreamCreateWithPriority: unexpected priority %d", priority);
     if (!error)
         *out = make_stream(gpu, !(flags & cudaStreamNonBlocking), false);
     END;
@@ -662,7 +662,7 @@ static cudaError_t StreamQuery(cudaStream_t stream)
 
     s = stream_of("StreamQuery", stream, gpu);
     if (!error && s->capturing)
-        broken("StreamQuery: a stream that is captured");
+        broken("StreamQuery: the stream is captured");
     if (!error)
         error = asked(s, s->queued, &s->asked) ? dead[gpu] : cudaErrorNotReady;
     END;
@@ -688,9 +688,9 @@ static struct CUevent_st *event_of(const char *name, cudaEvent_t handle)
     while (e && e != handle)
         e = e->next;
     if (!e)
-        broken("%s: %p is no event", name, (void *)handle);
+        broken("%s: %p is not an event", name, (void *)handle);
     if (!e->alive)
-        broken("%s: an event that was destroyed", name);
+        broken("%s: the event was destroyed", name);
     return e;
 }
 
@@ -704,7 +704,7 @@ static cudaError_t StreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsig
     s = stream_of("StreamWaitEvent", stream, gpu);
     e = event_of("StreamWaitEvent", event);
     if (s->capturing != e->captured)
-        broken("StreamWaitEvent: between what is captured and what is not");
+        broken("StreamWaitEvent: between captured and other work");
     if (!error && e->stream)
         error = enqueue(s, &(sim_op){.what = OP_WAIT, .other = e->stream, .position = e->position});
     END;
@@ -763,7 +763,7 @@ static cudaError_t EventQuery(cudaEvent_t event)
 
     e = event_of("EventQuery", event);
     if (e->captured)
-        broken("EventQuery: an event that was captured");
+        broken("EventQuery: the event was captured");
     if (!error && e->stream)
         error = asked(e->stream, e->position, &e->asked) ? dead[gpu] : cudaErrorNotReady;
     END;
@@ -778,7 +778,7 @@ static cudaError_t EventSynchronize(cudaEvent_t event)
 
     e = event_of("EventSynchronize", event);
     if (e->captured)
-        broken("EventSynchronize: an event that was captured");
+        broken("EventSynchronize: the event was captured");
     position = e->position;
     while (!error && e->stream && pace == SIM_LATE && !asked(e->stream, position, &e->asked)) {
         pthread_mutex_unlock(&lock);
