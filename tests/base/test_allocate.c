@@ -23,7 +23,7 @@ static void assert_back_to(const stki_memory_stats *before, enum stki_memory_kin
     assert_int_equal(now.blocks, before->blocks);
 }
 
-static void small_things_are_zeroed_and_counted(void **state)
+static void small_blocks_are_zeroed_and_counted(void **state)
 {
     stki_memory_stats before = stats_of(STKI_MEM_HOST), now;
     unsigned char *block = stki_zalloc(1000), zero[1000] = {0};
@@ -179,7 +179,7 @@ static void peaks(void **state)
     stki_block_free(&stki_huge_pages, two, 500, 64);
 }
 
-static void devices_note_their_own(void **state)
+static void memory_of_devices_is_counted(void **state)
 {
     stki_memory_stats before = stats_of(STKI_MEM_DEVICE), now;
 
@@ -246,7 +246,7 @@ static void arrays_grow_by_doubling(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(small_things_are_zeroed_and_counted),
+        cmocka_unit_test(small_blocks_are_zeroed_and_counted),
         cmocka_unit_test(arrays_do_not_overflow),
         cmocka_unit_test(resizing_keeps_content_and_counts),
         cmocka_unit_test(arrays_grow_by_doubling),
@@ -254,7 +254,7 @@ int main(void)
         cmocka_unit_test(blocks_of_the_heap),
         cmocka_unit_test(blocks_of_huge_pages),
         cmocka_unit_test(peaks),
-        cmocka_unit_test(devices_note_their_own),
+        cmocka_unit_test(memory_of_devices_is_counted),
         cmocka_unit_test(the_nth_allocation_fails_once),
     };
 

@@ -92,7 +92,7 @@ static stki_u128 print_of(const char *a, const char *b)
     return print;
 }
 
-static void fingerprints_tell_apart(void **state)
+static void different_texts_have_different_fingerprints(void **state)
 {
     stki_u128 prints[] = {print_of("a", "b"), print_of("b", "a"),   print_of("ab", ""),
                           print_of("", "ab"), print_of("ab", NULL), print_of("a", "b ")};
@@ -107,8 +107,9 @@ static void fingerprints_tell_apart(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts),   cmocka_unit_test(sums_carry),     cmocka_unit_test(hashes),
-        cmocka_unit_test(streams), cmocka_unit_test(records_add_up), cmocka_unit_test(fingerprints_tell_apart),
+        cmocka_unit_test(texts),          cmocka_unit_test(sums_carry),
+        cmocka_unit_test(hashes),         cmocka_unit_test(streams),
+        cmocka_unit_test(records_add_up), cmocka_unit_test(different_texts_have_different_fingerprints),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

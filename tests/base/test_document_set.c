@@ -53,7 +53,7 @@ static void values_are_replaced_and_added(void **state)
     stki_document_destroy(document);
 }
 
-static void a_value_that_is_there_may_stay(void **state)
+static void existing_values_can_be_kept(void **state)
 {
     stki_document *document = parse_fine("loader:\n  seed: 2\n  order:\n");
 
@@ -134,7 +134,7 @@ static void where_a_value_came_from(void **state)
     stki_document_destroy(document);
 }
 
-static void the_value_is_the_language_of_the_files(void **state)
+static void values_have_the_syntax_of_config_files(void **state)
 {
     stki_document *document = parse_fine("a: 1\n");
 
@@ -253,11 +253,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_are_replaced_and_added),
-        cmocka_unit_test(a_value_that_is_there_may_stay),
+        cmocka_unit_test(existing_values_can_be_kept),
         cmocka_unit_test(an_empty_document_takes_assignments),
         cmocka_unit_test(items_of_lists),
         cmocka_unit_test(where_a_value_came_from),
-        cmocka_unit_test(the_value_is_the_language_of_the_files),
+        cmocka_unit_test(values_have_the_syntax_of_config_files),
         cmocka_unit_test(wrong_assignments),
         cmocka_unit_test(depth_counts_path_and_value_together),
         cmocka_unit_test(every_failing_allocation),

@@ -100,7 +100,7 @@ static void run_with_wrong_topics(void)
     _exit(1);
 }
 
-static void the_environment_switches_topics_on(void **state)
+static void the_environment_enables_topics(void **state)
 {
     char text[1024];
 
@@ -117,7 +117,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(topics_that_are_on_are_written),
         cmocka_unit_test(unknown_topics_are_named),
         cmocka_unit_test(all_means_all),
-        cmocka_unit_test(the_environment_switches_topics_on),
+        cmocka_unit_test(the_environment_enables_topics),
     };
 
     program = argv[0];

@@ -81,7 +81,7 @@ static void ask(void *context)
     }
 }
 
-static void while_others_ask(void **state)
+static void while_other_threads_read(void **state)
 {
     stki_notes notes = {0};
     stki_thread *threads[3];
@@ -103,7 +103,7 @@ int main(void)
         cmocka_unit_test(each_text_once),
         cmocka_unit_test(many),
         cmocka_unit_test(without_memory),
-        cmocka_unit_test(while_others_ask),
+        cmocka_unit_test(while_other_threads_read),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

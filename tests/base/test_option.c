@@ -84,7 +84,7 @@ static void values_from_a_config(void **state)
     stki_document_destroy(document);
 }
 
-static void absent_keys_and_sections_keep_what_was_there(void **state)
+static void absent_keys_and_sections_change_nothing(void **state)
 {
     stki_document *document = parse_fine("batch_size: 7\nshuffle: true\nempty:\npath: null\n");
     struct opts opts = {.num_workers = 5, .path = "x"};
@@ -377,7 +377,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults),
         cmocka_unit_test(values_from_a_config),
-        cmocka_unit_test(absent_keys_and_sections_keep_what_was_there),
+        cmocka_unit_test(absent_keys_and_sections_change_nothing),
         cmocka_unit_test(wrong_keys),
         cmocka_unit_test(wrong_values),
         cmocka_unit_test(facts_of_a_wrong_value),

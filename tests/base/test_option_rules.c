@@ -261,7 +261,7 @@ static void two_in_one_source_are_refused(void **state)
     stki_document_destroy(document);
 }
 
-static void without_what_it_needs(void **state)
+static void missing_requirements(void **state)
 {
     stki_document *document;
     struct loader o;
@@ -286,7 +286,7 @@ static void without_what_it_needs(void **state)
 }
 
 /* If a later source removed what an option needs, or its row is lenient, a note that names both is added. */
-static void needs_that_are_notes(void **state)
+static void requirements_that_give_notes(void **state)
 {
     stki_document *document = parse_fine("loader: {order: block, block_window: 4, bucket_by: x, bucket_window: 3}\n");
     struct loader o;
@@ -310,7 +310,7 @@ static void needs_that_are_notes(void **state)
     stki_document_destroy(document);
 }
 
-static void paths_start_where_they_are_written(void **state)
+static void paths_are_relative_to_their_file(void **state)
 {
     stki_document *document;
     struct loader o;
@@ -365,7 +365,7 @@ static void paths_of_a_text(void **state)
     stki_document_destroy(document);
 }
 
-static void sections_that_nobody_reads(void **state)
+static void unused_sections(void **state)
 {
     static const char *const others[] = {"bench", NULL};
     static const struct {
@@ -401,11 +401,11 @@ int main(void)
         cmocka_unit_test(the_latest_spelling_counts),
         cmocka_unit_test(inside_maps_of_names_and_lists),
         cmocka_unit_test(two_in_one_source_are_refused),
-        cmocka_unit_test(without_what_it_needs),
-        cmocka_unit_test(needs_that_are_notes),
-        cmocka_unit_test(paths_start_where_they_are_written),
+        cmocka_unit_test(missing_requirements),
+        cmocka_unit_test(requirements_that_give_notes),
+        cmocka_unit_test(paths_are_relative_to_their_file),
         cmocka_unit_test(paths_of_a_text),
-        cmocka_unit_test(sections_that_nobody_reads),
+        cmocka_unit_test(unused_sections),
     };
 
     return cmocka_run_group_tests(tests, fresh_root, remove_root);

@@ -54,7 +54,7 @@ static void bounded_known_answers(void **state)
 }
 
 /* The bound is three quarters of 2^64: a remainder, or a multiplication without rejection, would favor some thirds. */
-static void bounded_is_even(void **state)
+static void bounded_draws_are_uniform(void **state)
 {
     const uint64_t bound = UINT64_C(3) << 62;
     int64_t thirds[3] = {0}, small[7] = {0};
@@ -78,7 +78,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known_answers),
         cmocka_unit_test(bounded_known_answers),
-        cmocka_unit_test(bounded_is_even),
+        cmocka_unit_test(bounded_draws_are_uniform),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -60,7 +60,7 @@ static void long_calls_are_all_timed(void **state)
 
 /* A timed call represents all calls since the last timed one: here the sixteenth call is the first that is timed, so it
  * counts sixteen times. Because it was long, all following calls are timed. */
-static void short_calls_count_for_those_not_timed(void **state)
+static void timed_calls_represent_the_others(void **state)
 {
     stki_read_clocks clocks = {.skip = 15, .weight = 16};
 
@@ -98,7 +98,7 @@ static void long_conversions_are_watched(void **state)
 
 /* Without new faults or context switches, the wait time is zero. With them, it is the elapsed time minus the CPU
  * time. */
-static void waiting_is_time_off_the_processor(void **state)
+static void waiting_is_elapsed_minus_cpu_time(void **state)
 {
     stki_paging before = {.watched = true};
     int64_t none = -1;
@@ -120,8 +120,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_counted_without_clocks), cmocka_unit_test(each_part_has_its_clock),
-        cmocka_unit_test(long_calls_are_all_timed),          cmocka_unit_test(short_calls_count_for_those_not_timed),
-        cmocka_unit_test(long_conversions_are_watched),      cmocka_unit_test(waiting_is_time_off_the_processor),
+        cmocka_unit_test(long_calls_are_all_timed),          cmocka_unit_test(timed_calls_represent_the_others),
+        cmocka_unit_test(long_conversions_are_watched),      cmocka_unit_test(waiting_is_elapsed_minus_cpu_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

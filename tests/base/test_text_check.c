@@ -48,7 +48,7 @@ static void every_code_point(void **state)
     }
 }
 
-static void broken_bytes(void **state)
+static void invalid_bytes(void **state)
 {
     static const char *const bad[] = {"\x80",
                                       "\xbf",
@@ -107,7 +107,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_code_point),
-        cmocka_unit_test(broken_bytes),
+        cmocka_unit_test(invalid_bytes),
         cmocka_unit_test(the_rules),
     };
 

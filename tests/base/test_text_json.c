@@ -52,7 +52,7 @@ static void test_all_pairs(void **unused)
         }
 }
 
-static void test_none(void **unused)
+static void test_values_that_are_not_strings(void **unused)
 {
     json_t *number = json_integer(7), *text = stki_text_json_n("a\0\xff", 3);
 
@@ -70,7 +70,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cases),
         cmocka_unit_test(test_all_pairs),
-        cmocka_unit_test(test_none),
+        cmocka_unit_test(test_values_that_are_not_strings),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

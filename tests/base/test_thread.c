@@ -91,7 +91,7 @@ static void a_join_times_out_and_can_be_repeated(void **state)
 }
 
 /* If SIGBUS were blocked, a mapped file that gets truncated would end the process before a handler could run. */
-static void threads_leave_signals_to_others_but_not_their_own(void **state)
+static void threads_block_all_signals_but_their_own_faults(void **state)
 {
     struct gate gate;
     stki_thread *thread;
@@ -321,7 +321,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_join_times_out_and_can_be_repeated),
-        cmocka_unit_test(threads_leave_signals_to_others_but_not_their_own),
+        cmocka_unit_test(threads_block_all_signals_but_their_own_faults),
         cmocka_unit_test(an_abandoned_thread_ends_by_itself),
         cmocka_unit_test(starting_can_fail),
         cmocka_unit_test(waits_end_at_their_deadline),

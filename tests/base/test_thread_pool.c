@@ -137,7 +137,7 @@ static void all_tasks(int threads, int depth, bool caller_runs_none)
     free(jobs);
 }
 
-static void tasks_come_back_in_order(void **unused)
+static void tasks_are_returned_in_order(void **unused)
 {
     (void)unused;
     for (int threads = 0; threads <= 8; threads = threads ? threads * 2 : 1)
@@ -437,7 +437,7 @@ static int64_t parts_run_by_destroy(void)
 
 /* The running part finishes first; the following ones are not started. If the main thread is delayed, the gate may open
  * before the pool is destroyed, so the test makes several attempts. */
-static void destroy_waits_for_what_is_running(void **unused)
+static void destroy_waits_for_running_parts(void **unused)
 {
     int64_t ran = 0;
 
@@ -533,13 +533,13 @@ static void memory_runs_out(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tasks_come_back_in_order),
+        cmocka_unit_test(tasks_are_returned_in_order),
         cmocka_unit_test(the_caller_helps),
         cmocka_unit_test(the_caller_only_waits),
         cmocka_unit_test(without_threads),
         cmocka_unit_test(the_first_error_counts),
         cmocka_unit_test(destroyed_in_every_state),
-        cmocka_unit_test(destroy_waits_for_what_is_running),
+        cmocka_unit_test(destroy_waits_for_running_parts),
         cmocka_unit_test(parts_of_one_task),
         cmocka_unit_test(memory_runs_out),
     };

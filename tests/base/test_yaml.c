@@ -160,7 +160,7 @@ static void wrong_texts(void **state)
     assert_parse_fails("include:\n", STK_E_CONFIG, "t.yaml:1: include: found nothing, expected …file");
 }
 
-static void what_is_no_yaml(void **state)
+static void invalid_yaml(void **state)
 {
     (void)state;
     assert_parse_fails("a: [1, 2\nb: 3\n", STK_E_CONFIG, "t.yaml:2: not YAML: …',' or ']'…line 1");
@@ -181,7 +181,7 @@ static void assert_bytes_fail(const char *text, int64_t length, stk_status expec
     assert_message(&err, status, expected, message);
 }
 
-static void where_a_wrong_byte_is(void **state)
+static void positions_of_wrong_bytes(void **state)
 {
     stki_document *document = NULL;
     stk_error err;
@@ -196,7 +196,7 @@ static void where_a_wrong_byte_is(void **state)
     assert_string_equal(err.file, "t.yaml");
 }
 
-static void what_is_no_text(void **state)
+static void invalid_text(void **state)
 {
     (void)state;
     assert_bytes_fail("a: 1\nb: x\0y\n", 12, STK_E_CONFIG, "t.yaml:2: not text: a NUL byte");
@@ -355,9 +355,9 @@ int main(void)
         cmocka_unit_test(aliases_are_copies),
         cmocka_unit_test(variables),
         cmocka_unit_test(wrong_texts),
-        cmocka_unit_test(what_is_no_yaml),
-        cmocka_unit_test(where_a_wrong_byte_is),
-        cmocka_unit_test(what_is_no_text),
+        cmocka_unit_test(invalid_yaml),
+        cmocka_unit_test(positions_of_wrong_bytes),
+        cmocka_unit_test(invalid_text),
         cmocka_unit_test(long_names_of_variables),
         cmocka_unit_test(depth_is_limited),
         cmocka_unit_test(alias_bombs_are_limited),

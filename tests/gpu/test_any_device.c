@@ -63,7 +63,7 @@ static void random_bytes(void *to, int64_t bytes, uint64_t seed)
 
 /* ---- properties ---- */
 
-static void it_says_what_it_is(void **state)
+static void properties_are_reported(void **state)
 {
     stk_device_properties properties = {.struct_size = sizeof properties};
     stk_device *again;
@@ -104,7 +104,7 @@ static void other_gpus_are_left_alone(void **state)
         assert_int_equal(stki_cuda_context_active(i), i == stk_device_index(device));
 }
 
-static void too_much_memory_is_refused_with_figures(void **state)
+static void too_large_allocations_are_rejected_with_sizes(void **state)
 {
     stki_memory_stats before, after;
     void *block = NULL;
@@ -146,7 +146,7 @@ static void round_trip(unsigned char *from, unsigned char *to, unsigned char *vi
         assert_int_equal(to[i], 0xEE);
 }
 
-static void bytes_go_everywhere_and_come_back(void **state)
+static void copies_in_every_direction(void **state)
 {
     static const int64_t sizes[] = {0, 1, 2, 3, 5, 15, 16, 17, 255, 4096, 4097, 65537, ROOM - 64};
     unsigned char *via = on_device(2 * ROOM), *locked[2] = {pinned(ROOM + 64), pinned(ROOM + 64)};
@@ -171,7 +171,7 @@ static void bytes_go_everywhere_and_come_back(void **state)
     device->ops->free(device, via, 2 * ROOM);
 }
 
-static void fills_repeat_their_pattern_and_nothing_more(void **state)
+static void fills_write_only_their_range(void **state)
 {
     static const int64_t widths[] = {1, 2, 4, 8, 16}, counts[] = {0, 1, 2, 3, 7, 16, 33, 255, 1000, 4099};
     enum { SPACE = 16 * 4099 + 64 };
@@ -205,7 +205,7 @@ static void fills_repeat_their_pattern_and_nothing_more(void **state)
 
 /* ---- streams and events ---- */
 
-static void a_held_stream_is_not_done_and_others_are(void **state)
+static void a_blocked_stream_does_not_block_others(void **state)
 {
     stk_stream *slow = new_stream(), *quick = new_stream();
     unsigned char *host = pinned(32), *block = on_device(32);
@@ -366,7 +366,7 @@ static void time_between_events_is_at_least_the_work(void **state)
 }
 
 /* Work queued in a stream still runs after the stream is destroyed, and an event stays alive for its waiters. */
-static void handles_may_go_before_their_work(void **state)
+static void handles_can_be_destroyed_before_their_work(void **state)
 {
     unsigned char *host = pinned(8), *block = on_device(8);
     stk_stream *first = new_stream(), *second = new_stream();
@@ -447,7 +447,7 @@ static void one_of_many_threads(void *context)
     free(host);
 }
 
-static void threads_use_it_at_once(void **state)
+static void many_threads_use_the_device(void **state)
 {
     stki_thread *threads[4];
     int numbers[4] = {10, 50, 100, 200};
@@ -600,7 +600,7 @@ static stk_status run_quantized(const stk_tensor *in, stk_tensor *out, stk_error
     return status;
 }
 
-static void the_core_computes_what_the_processor_does(void **state)
+static void operations_equal_those_of_the_cpu(void **state)
 {
     static const stk_dtype dtypes[] = {STK_U8, STK_I16, STK_I32, STK_F16, STK_BF16, STK_F32, STK_F64};
     static const int64_t shapes[][4] = {{2, 3, 5, 7}, {3, 4, 8, 3}, {2, 16, 32, 4}};
@@ -771,19 +771,19 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(other_gpus_are_left_alone), /* first, because other tests may create contexts */
-        cmocka_unit_test(it_says_what_it_is),
-        cmocka_unit_test(too_much_memory_is_refused_with_figures),
-        cmocka_unit_test(bytes_go_everywhere_and_come_back),
-        cmocka_unit_test(fills_repeat_their_pattern_and_nothing_more),
-        cmocka_unit_test(a_held_stream_is_not_done_and_others_are),
+        cmocka_unit_test(properties_are_reported),
+        cmocka_unit_test(too_large_allocations_are_rejected_with_sizes),
+        cmocka_unit_test(copies_in_every_direction),
+        cmocka_unit_test(fills_write_only_their_range),
+        cmocka_unit_test(a_blocked_stream_does_not_block_others),
         cmocka_unit_test(a_consumer_waits_for_the_copy),
         cmocka_unit_test(pinned_slots_are_used_again_after_their_copy),
         cmocka_unit_test(a_slot_is_not_overwritten_under_a_slow_reader),
         cmocka_unit_test(time_between_events_is_at_least_the_work),
-        cmocka_unit_test(handles_may_go_before_their_work),
+        cmocka_unit_test(handles_can_be_destroyed_before_their_work),
         cmocka_unit_test(native_streams_can_be_wrapped),
-        cmocka_unit_test(threads_use_it_at_once),
-        cmocka_unit_test(the_core_computes_what_the_processor_does),
+        cmocka_unit_test(many_threads_use_the_device),
+        cmocka_unit_test(operations_equal_those_of_the_cpu),
         cmocka_unit_test(converted_samples_have_the_reference_s_bits),
     };
 

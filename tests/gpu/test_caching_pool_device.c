@@ -54,7 +54,7 @@ static void it_has_caches(void **state)
     assert_non_null(device->pinned_pool);
 }
 
-static void memory_comes_back_to_its_stream(void **state)
+static void memory_is_reused_in_its_stream(void **state)
 {
     stk_stream *stream = new_stream(), *other = new_stream(), *before = stk_stream_set_current(device, stream);
     stk_tensor a = tensor(1000), b;
@@ -84,7 +84,7 @@ static void memory_comes_back_to_its_stream(void **state)
     assert_int_equal(stats.reserved_bytes, 0);
 }
 
-static void a_held_stream_keeps_what_it_uses(void **state)
+static void a_blocked_stream_keeps_its_memory(void **state)
 {
     stk_stream *owner = new_stream(), *reader = new_stream(), *before = stk_stream_set_current(device, owner);
     stk_tensor a = tensor(1000), b;
@@ -251,7 +251,7 @@ static void values_of_many_threads(void **state)
 
 /* ---- out of memory ---- */
 
-static void too_much_is_refused_by_name(void **state)
+static void too_large_allocations_are_rejected(void **state)
 {
     int64_t huge = INT64_C(1) << 46;
     stk_tensor t;
@@ -268,7 +268,7 @@ static void too_much_is_refused_by_name(void **state)
 }
 
 /* Most of a GPU's memory is cached for one stream when another one requests as much: the cache is freed first. */
-static void the_cache_makes_room(void **state)
+static void the_cache_is_freed_for_other_streams(void **state)
 {
     stk_device_properties properties = {.struct_size = sizeof properties};
     stk_stream *first, *second, *before;
@@ -302,12 +302,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_has_caches),
-        cmocka_unit_test(memory_comes_back_to_its_stream),
-        cmocka_unit_test(a_held_stream_keeps_what_it_uses),
+        cmocka_unit_test(memory_is_reused_in_its_stream),
+        cmocka_unit_test(a_blocked_stream_keeps_its_memory),
         cmocka_unit_test(values_outlive_their_tensors),
         cmocka_unit_test(values_of_many_threads),
-        cmocka_unit_test(too_much_is_refused_by_name),
-        cmocka_unit_test(the_cache_makes_room),
+        cmocka_unit_test(too_large_allocations_are_rejected),
+        cmocka_unit_test(the_cache_is_freed_for_other_streams),
     };
 
     device = stkt_device();

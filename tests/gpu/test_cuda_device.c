@@ -19,7 +19,7 @@ static stk_device *device; /* cuda:1 */
 
 /* ---- missing drivers and GPUs ---- */
 
-static void nothing_is_called_before_somebody_asks(void **state)
+static void cuda_is_not_called_before_a_request(void **state)
 {
     stk_device *found;
 
@@ -32,7 +32,7 @@ static void nothing_is_called_before_somebody_asks(void **state)
 }
 
 /* Row F12: no driver, an old driver or no GPU immediately gives a status with the reason. */
-static void what_is_missing_is_said(void **state)
+static void errors_say_what_is_missing(void **state)
 {
     static const struct {
         int driver, gpus;
@@ -71,7 +71,7 @@ static void what_is_missing_is_said(void **state)
     unsetenv("CUDA_VISIBLE_DEVICES");
 }
 
-static void a_device_that_is_not_there_is_named(void **state)
+static void missing_devices_are_named(void **state)
 {
     static const char *const odd[] = {"cuda:", "cuda:x", "cuda:-1", "cuda:1 ", "cuda:0x1", "cuda:12345678"};
     stk_device *found;
@@ -91,7 +91,7 @@ static void a_device_that_is_not_there_is_named(void **state)
     }
 }
 
-static void a_device_that_cannot_be_made_leaves_nothing(void **state)
+static void a_failed_creation_leaves_nothing(void **state)
 {
     stk_device *found;
 
@@ -142,7 +142,7 @@ static void a_device_that_cannot_be_made_leaves_nothing(void **state)
 }
 
 /* Rows G05 and W81: only the requested device is created, and nothing happens on the first one. */
-static void only_the_device_asked_for_gets_a_context(void **state)
+static void only_the_requested_device_gets_a_context(void **state)
 {
     stk_device *again, *first;
 
@@ -210,7 +210,7 @@ static stk_status do_everything(stk_device *on)
     return status;
 }
 
-static void all_calls_are_made_on_the_device_and_leave_the_thread_alone(void **state)
+static void calls_use_the_device_and_keep_the_current_one(void **state)
 {
     CUcontext others = fake_context(0);
 
@@ -339,7 +339,7 @@ static void memory_is_exact_and_counted(void **state)
 }
 
 /* A device with stream-ordered allocation: allocating waits only for the stream of the memory, freeing for nothing. */
-static void memory_of_a_pool_comes_and_goes_in_a_stream(void **state)
+static void memory_is_allocated_in_stream_order(void **state)
 {
     stk_device *pooled;
     cudaStream_t stream;
@@ -363,7 +363,7 @@ static void memory_of_a_pool_comes_and_goes_in_a_stream(void **state)
     fake.pools = 0;
 }
 
-static void no_memory_says_how_much_there_is(void **state)
+static void out_of_memory_reports_sizes(void **state)
 {
     void *block;
 
@@ -388,7 +388,7 @@ static void no_memory_says_how_much_there_is(void **state)
 
 /* Row W80: every copy is queued in a stream. If the caller gives none, it is the thread's own stream, and the call
  * waits for it. */
-static void copies_go_the_way_they_say(void **state)
+static void copies_have_the_right_direction(void **state)
 {
     static const enum cudaMemcpyKind kinds[2][2] = {{cudaMemcpyHostToHost, cudaMemcpyDeviceToHost},
                                                     {cudaMemcpyHostToDevice, cudaMemcpyDeviceToDevice}};
@@ -567,7 +567,7 @@ static void events_mark_and_order(void **state)
 }
 
 /* The driver does not know events of other devices, so the caller waits. */
-static void an_event_of_another_kind_is_waited_for_at_once(void **state)
+static void events_of_other_devices_block_the_caller(void **state)
 {
     stk_stream *stream;
     stk_event *event;
@@ -645,23 +645,23 @@ static void a_forked_child_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_is_called_before_somebody_asks),
-        cmocka_unit_test(what_is_missing_is_said),
-        cmocka_unit_test(a_device_that_is_not_there_is_named),
-        cmocka_unit_test(a_device_that_cannot_be_made_leaves_nothing),
-        cmocka_unit_test(only_the_device_asked_for_gets_a_context),
-        cmocka_unit_test(all_calls_are_made_on_the_device_and_leave_the_thread_alone),
+        cmocka_unit_test(cuda_is_not_called_before_a_request),
+        cmocka_unit_test(errors_say_what_is_missing),
+        cmocka_unit_test(missing_devices_are_named),
+        cmocka_unit_test(a_failed_creation_leaves_nothing),
+        cmocka_unit_test(only_the_requested_device_gets_a_context),
+        cmocka_unit_test(calls_use_the_device_and_keep_the_current_one),
         cmocka_unit_test(a_failure_of_any_call_is_reported_and_leaks_nothing),
         cmocka_unit_test(our_own_allocations_may_fail),
         cmocka_unit_test(memory_is_exact_and_counted),
-        cmocka_unit_test(memory_of_a_pool_comes_and_goes_in_a_stream),
-        cmocka_unit_test(no_memory_says_how_much_there_is),
-        cmocka_unit_test(copies_go_the_way_they_say),
+        cmocka_unit_test(memory_is_allocated_in_stream_order),
+        cmocka_unit_test(out_of_memory_reports_sizes),
+        cmocka_unit_test(copies_have_the_right_direction),
         cmocka_unit_test(fills_of_one_byte_need_no_kernel),
         cmocka_unit_test(kernels_run_in_the_stream),
         cmocka_unit_test(streams_do_not_wait_for_others),
         cmocka_unit_test(events_mark_and_order),
-        cmocka_unit_test(an_event_of_another_kind_is_waited_for_at_once),
+        cmocka_unit_test(events_of_other_devices_block_the_caller),
         cmocka_unit_test(properties_come_from_the_device),
         cmocka_unit_test(a_forked_child_is_refused),
     };

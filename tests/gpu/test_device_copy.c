@@ -85,7 +85,7 @@ static void assert_same(const stk_tensor *got, const stk_tensor *expected)
 
 /* ---- pinned memory ---- */
 
-static void pinned_tensors_are_of_the_cpu_and_say_so(void **state)
+static void pinned_tensors_are_on_the_cpu(void **state)
 {
     stk_device *device = device_under_test();
     stk_tensor t, view, plain = counting(STK_F32, 2, (int64_t[]){3, 4}), pinned, again;
@@ -143,7 +143,7 @@ static void pinning_keeps_the_layout(void **state)
     stk_tensor_release(&base);
 }
 
-static void what_cannot_be_pinned_is_refused(void **state)
+static void tensors_that_cannot_be_pinned(void **state)
 {
     stk_device *device = device_under_test();
     stk_tensor t, there, out = {0};
@@ -237,7 +237,7 @@ static void pinned_memory_outlives_its_tensor_until_the_copy_is_done(void **stat
     stk_stream_destroy(stream);
 }
 
-static void pageable_memory_may_be_used_again_at_once(void **state)
+static void pageable_memory_can_be_reused_immediately(void **state)
 {
     enum { COUNT = 10000 };
     stk_device *device = device_under_test();
@@ -270,7 +270,7 @@ static void pageable_memory_may_be_used_again_at_once(void **state)
 
 /* The memory of a released tensor that a stream still uses is not reused, whatever stream it was allocated for; nor is
  * that of a temporary block. */
-static void what_a_given_stream_uses_is_not_given_to_others(void **state)
+static void memory_that_a_stream_uses_is_not_reused(void **state)
 {
     stk_device *device = device_under_test();
     stk_tensor plain, pinned, turned, dst, made, next, back, expected, others[4];
@@ -370,7 +370,7 @@ static void operations_are_in_order_with_the_current_stream(void **state)
     stk_stream_destroy(stream);
 }
 
-static void zeros_and_data_wait_for_nobody_else(void **state)
+static void zeros_and_data_do_not_wait_for_other_streams(void **state)
 {
     stk_device *device = device_under_test();
     stk_stream *busy, *stream;
@@ -469,7 +469,7 @@ static void devices_are_not_mixed(void **state)
     stk_stream_destroy(elsewhere);
 }
 
-static void an_error_of_the_stream_comes_out_of_the_copy_that_waits(void **state)
+static void copies_that_wait_return_errors_of_the_stream(void **state)
 {
     stk_device *device = device_under_test();
     stk_tensor plain, out = {0};
@@ -490,7 +490,7 @@ static void an_error_of_the_stream_comes_out_of_the_copy_that_waits(void **state
 }
 
 /* A consumer of DLPack would take it for memory of a real GPU. */
-static void a_host_devices_tensor_is_not_handed_out(void **state)
+static void host_device_tensors_are_not_exported(void **state)
 {
     struct DLManagedTensor *managed = NULL;
     stk_tensor t;
@@ -524,7 +524,7 @@ static int work_in_child(stk_device *device, const stk_tensor *of_parent)
     return stk_device_empty_cache(device, NULL) == STK_OK ? 0 : 4;
 }
 
-static void a_child_works_on_beside_what_its_parent_left(void **state)
+static void a_child_process_uses_a_copy_of_the_memory(void **state)
 {
     stk_device *device = find("host:2");
     stk_stream *own = stream_of(device), *other = stream_of(device);
@@ -618,7 +618,7 @@ static stk_tensor on_cpu(const stk_tensor *t)
     return out;
 }
 
-static void copies_between_all_memories_agree_with_the_processor(void **state)
+static void copies_between_all_memories_equal_the_cpu(void **state)
 {
     static const stk_dtype dtypes[] = {STK_F32, STK_F32, STK_U8, STK_F16, STK_I64};
     static const char *names[] = {"cpu", NULL, "host", "host:1", "test"};
@@ -674,7 +674,7 @@ static void copies_between_all_memories_agree_with_the_processor(void **state)
         stk_stream_destroy(streams[i]);
 }
 
-static void the_layout_comes_along(void **state)
+static void the_layout_is_kept(void **state)
 {
     stk_device *device = device_under_test();
     stk_tensor base = counting(STK_U8, 4, (int64_t[]){2, 3, 4, 5}), last, there, back;
@@ -735,22 +735,22 @@ static void every_failing_allocation_is_an_error_and_leaves_nothing(void **state
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pinned_tensors_are_of_the_cpu_and_say_so),
+        cmocka_unit_test(pinned_tensors_are_on_the_cpu),
         cmocka_unit_test(pinning_keeps_the_layout),
-        cmocka_unit_test(what_cannot_be_pinned_is_refused),
+        cmocka_unit_test(tensors_that_cannot_be_pinned),
         cmocka_unit_test(from_pinned_memory_the_caller_does_not_wait),
         cmocka_unit_test(pinned_memory_outlives_its_tensor_until_the_copy_is_done),
-        cmocka_unit_test(pageable_memory_may_be_used_again_at_once),
-        cmocka_unit_test(what_a_given_stream_uses_is_not_given_to_others),
+        cmocka_unit_test(pageable_memory_can_be_reused_immediately),
+        cmocka_unit_test(memory_that_a_stream_uses_is_not_reused),
         cmocka_unit_test(a_copy_to_another_device_is_in_order_with_both),
         cmocka_unit_test(operations_are_in_order_with_the_current_stream),
-        cmocka_unit_test(zeros_and_data_wait_for_nobody_else),
+        cmocka_unit_test(zeros_and_data_do_not_wait_for_other_streams),
         cmocka_unit_test(devices_are_not_mixed),
-        cmocka_unit_test(an_error_of_the_stream_comes_out_of_the_copy_that_waits),
-        cmocka_unit_test(a_host_devices_tensor_is_not_handed_out),
-        cmocka_unit_test(a_child_works_on_beside_what_its_parent_left),
-        cmocka_unit_test(copies_between_all_memories_agree_with_the_processor),
-        cmocka_unit_test(the_layout_comes_along),
+        cmocka_unit_test(copies_that_wait_return_errors_of_the_stream),
+        cmocka_unit_test(host_device_tensors_are_not_exported),
+        cmocka_unit_test(a_child_process_uses_a_copy_of_the_memory),
+        cmocka_unit_test(copies_between_all_memories_equal_the_cpu),
+        cmocka_unit_test(the_layout_is_kept),
     };
     const struct CMUnitTest unrecorded[] = {
         /* recording leaks also allocates, and a failure of that is not an error */

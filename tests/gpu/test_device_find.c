@@ -16,7 +16,7 @@ static void finds_host(void **state)
 
 /* Without a GPU, the error gives the reason from the provider of cuda devices; it does not say that the name is
  * unknown. */
-static void knows_cuda(void **state)
+static void finds_cuda(void **state)
 {
     stk_device *device = NULL;
     stk_error err;
@@ -28,7 +28,7 @@ static void knows_cuda(void **state)
         assert_null(strstr(err.message, "there are:"));
 }
 
-static void lists_what_there_is(void **state)
+static void lists_the_devices(void **state)
 {
     stk_device *device = NULL;
     stk_error err;
@@ -42,8 +42,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finds_host),
-        cmocka_unit_test(knows_cuda),
-        cmocka_unit_test(lists_what_there_is),
+        cmocka_unit_test(finds_cuda),
+        cmocka_unit_test(lists_the_devices),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -83,7 +83,7 @@ static int64_t bytes_on_host(void)
     return stats.bytes;
 }
 
-static void one_table_for_a_device(void **state)
+static void one_table_per_device(void **state)
 {
     const int64_t before = bytes_on_host();
     stki_convert *convert = make_convert();
@@ -98,7 +98,7 @@ static void one_table_for_a_device(void **state)
     assert_int_equal(bytes_on_host(), before);
 }
 
-static void a_quantizer_has_one_each_way(void **state)
+static void a_quantizer_has_one_table_per_direction(void **state)
 {
     const int64_t before = bytes_on_host(), shape[1] = {CHANNELS};
     double scales[CHANNELS];
@@ -160,7 +160,7 @@ static void threads_share_it(void **state)
 
 /* ---- out of memory ---- */
 
-static void without_memory_nothing_is_left(void **state)
+static void failed_allocations_leave_nothing(void **state)
 {
     const int64_t before = bytes_on_host();
     stki_convert *convert = make_convert();
@@ -190,10 +190,10 @@ static void without_memory_nothing_is_left(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_table_for_a_device),
-        cmocka_unit_test(a_quantizer_has_one_each_way),
+        cmocka_unit_test(one_table_per_device),
+        cmocka_unit_test(a_quantizer_has_one_table_per_direction),
         cmocka_unit_test(threads_share_it),
-        cmocka_unit_test(without_memory_nothing_is_left),
+        cmocka_unit_test(failed_allocations_leave_nothing),
     };
 
     return cmocka_run_group_tests(tests, find_host, NULL);

@@ -39,7 +39,7 @@ static void devices_are_found_by_name(void **state)
     assert_ok(stk_device_find("host:7", &second, &err));
 }
 
-static void a_name_that_means_nothing_is_refused(void **state)
+static void unknown_names_are_rejected(void **state)
 {
     static const char *names[] = {"host:8", "host:", "host:x", "host:12", "host:-1"};
     stk_device *device = NULL;
@@ -58,7 +58,7 @@ static void a_name_that_means_nothing_is_refused(void **state)
 }
 
 /* Rows F12 and W83 (libffcv/ffcv#148): without a GPU, the call immediately returns a clear status. */
-static void a_gpu_that_is_not_there_is_a_clear_status(void **state)
+static void a_missing_gpu_gives_a_clear_status(void **state)
 {
     stk_device *device = NULL;
     stk_error err = {0};
@@ -114,7 +114,7 @@ static int64_t allocated(stk_device *device)
     return stats.allocated_bytes;
 }
 
-static void memory_is_counted_as_what_it_is(void **state)
+static void memory_is_counted_by_kind(void **state)
 {
     static const int64_t sizes[] = {0, 1, 4097, 5 << 20};
     stk_device *device = host();
@@ -141,7 +141,7 @@ static void memory_is_counted_as_what_it_is(void **state)
     device->ops->free_pinned(device, NULL, 0);
 }
 
-static void the_devices_own_count_is_kept(void **state)
+static void each_device_has_its_own_count(void **state)
 {
     stk_device *device = host(), *other = NULL;
     stk_tensor t;
@@ -178,7 +178,7 @@ static void no_memory_is_an_error_that_names_the_device(void **state)
 }
 
 /* Memory that a stream still writes is neither reused nor freed, and nothing waits for it. */
-static void memory_let_go_of_stays_with_its_stream(void **state)
+static void freed_memory_stays_with_its_stream(void **state)
 {
     stk_device *device = host();
     stk_stream *stream = NULL;
@@ -234,7 +234,7 @@ static void fills_of_every_width(void **state)
     stk_stream_destroy(stream);
 }
 
-static void strided_copies_are_those_of_the_processor(void **state)
+static void strided_copies_equal_those_of_the_cpu(void **state)
 {
     stk_device *device = host();
     stk_stream *stream = NULL;
@@ -303,15 +303,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(devices_are_found_by_name),
-        cmocka_unit_test(a_name_that_means_nothing_is_refused),
-        cmocka_unit_test(a_gpu_that_is_not_there_is_a_clear_status),
+        cmocka_unit_test(unknown_names_are_rejected),
+        cmocka_unit_test(a_missing_gpu_gives_a_clear_status),
         cmocka_unit_test(properties_are_those_of_the_machine),
-        cmocka_unit_test(memory_is_counted_as_what_it_is),
-        cmocka_unit_test(the_devices_own_count_is_kept),
+        cmocka_unit_test(memory_is_counted_by_kind),
+        cmocka_unit_test(each_device_has_its_own_count),
         cmocka_unit_test(no_memory_is_an_error_that_names_the_device),
-        cmocka_unit_test(memory_let_go_of_stays_with_its_stream),
+        cmocka_unit_test(freed_memory_stays_with_its_stream),
         cmocka_unit_test(fills_of_every_width),
-        cmocka_unit_test(strided_copies_are_those_of_the_processor),
+        cmocka_unit_test(strided_copies_equal_those_of_the_cpu),
         cmocka_unit_test(a_plan_is_run_over_samples_in_a_stream),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

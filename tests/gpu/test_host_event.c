@@ -112,7 +112,7 @@ static void an_event_and_its_stream_can_be_destroyed_while_waited_for(void **sta
 
 /* ---- time ---- */
 
-static void time_stamps_stand_where_the_event_was_recorded(void **state)
+static void time_stamps_mark_the_position_of_the_recording(void **state)
 {
     stk_stream *stream = stream_of(host(0));
     stk_event *from = event_of(host(0), true), *to = event_of(host(0), true), *bare = event_of(host(0), false);
@@ -160,7 +160,7 @@ static stk_status add_one(void *context, stk_error *err)
     return STK_OK;
 }
 
-static void a_ring_of_streams_hands_a_block_on(void **state)
+static void a_ring_of_streams_passes_a_block_on(void **state)
 {
     static const stki_host_work work = {.run = add_one};
     stk_stream *streams[RELAYS];
@@ -264,7 +264,7 @@ static void random_step(struct program *p, uint64_t *random)
     p->writer[to] = stream;
 }
 
-static void a_program_in_many_streams_ends_as_one_step_by_step(void **state)
+static void a_program_in_many_streams_equals_sequential_execution(void **state)
 {
     static struct program p;
     uint64_t random = 7;
@@ -295,10 +295,10 @@ int main(void)
         cmocka_unit_test(a_stream_may_wait_for_its_own_event_and_for_done_ones),
         cmocka_unit_test(an_event_can_be_used_again_while_it_is_waited_for),
         cmocka_unit_test(an_event_and_its_stream_can_be_destroyed_while_waited_for),
-        cmocka_unit_test(time_stamps_stand_where_the_event_was_recorded),
+        cmocka_unit_test(time_stamps_mark_the_position_of_the_recording),
         cmocka_unit_test(the_time_is_that_of_the_last_recording),
-        cmocka_unit_test(a_ring_of_streams_hands_a_block_on),
-        cmocka_unit_test(a_program_in_many_streams_ends_as_one_step_by_step),
+        cmocka_unit_test(a_ring_of_streams_passes_a_block_on),
+        cmocka_unit_test(a_program_in_many_streams_equals_sequential_execution),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

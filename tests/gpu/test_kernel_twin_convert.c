@@ -390,7 +390,7 @@ static void test_images(void **state)
 }
 
 /* Typical batches for training must use the kernels that are meant for them. */
-static void test_what_runs(void **state)
+static void test_choice_of_kernels(void **state)
 {
     static struct batch batch;
     struct image image = {.height = 8, .width = 224, .channels = 3, .step = 3, .planar = true};
@@ -506,7 +506,7 @@ static void test_limits(void **state)
     stki_convert_destroy(convert);
 }
 
-static void test_all_kernels_were_met(void **state)
+static void test_all_kernels_were_used(void **state)
 {
     (void)state;
     assert_true(met[STKI_KERNEL_MAP_LINEAR] > 500);
@@ -523,10 +523,10 @@ int main(void)
         cmocka_unit_test(test_rows),
         cmocka_unit_test(test_channels_last),
         cmocka_unit_test(test_images),
-        cmocka_unit_test(test_what_runs),
+        cmocka_unit_test(test_choice_of_kernels),
         cmocka_unit_test(test_planes_of_any_size),
         cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_all_kernels_were_met),
+        cmocka_unit_test(test_all_kernels_were_used),
     };
 
     return cmocka_run_group_tests(tests, find_device, NULL);

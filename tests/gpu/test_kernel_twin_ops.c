@@ -479,7 +479,7 @@ static void test_cancelling_sums(void **state)
     stk_tensor_release(&there);
 }
 
-static void test_all_kernels_were_met(void **state)
+static void test_all_kernels_were_used(void **state)
 {
     (void)state;
     if (!counted)
@@ -641,7 +641,7 @@ static void test_wide_indices(void **state)
     }
 }
 
-static void test_what_no_launch_takes(void **state)
+static void test_operations_without_a_kernel(void **state)
 {
     const stk_tensor huge = {.dtype = STK_U8,
                              .ndim = 2,
@@ -668,11 +668,11 @@ int main(void)
         cmocka_unit_test(test_sums),
         cmocka_unit_test(test_large_sums),
         cmocka_unit_test(test_cancelling_sums),
-        cmocka_unit_test(test_all_kernels_were_met),
+        cmocka_unit_test(test_all_kernels_were_used),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_divisors),
         cmocka_unit_test(test_wide_indices),
-        cmocka_unit_test(test_what_no_launch_takes),
+        cmocka_unit_test(test_operations_without_a_kernel),
     };
 
     return cmocka_run_group_tests(tests, make_device, NULL);

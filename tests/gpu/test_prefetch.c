@@ -80,7 +80,7 @@ static void finish(stki_prefetch *prefetch, fake *f)
 }
 
 /* Row P01: nothing is lost at the end, for any depth and any number of batches. */
-static void p01_all_batches_come_for_every_depth(void **state)
+static void p01_all_batches_are_delivered_for_every_depth(void **state)
 {
     (void)state;
     for (int depth = 1; depth <= 8; depth++)
@@ -228,7 +228,7 @@ static void g03_a_slot_waits_for_the_stream_that_released_it(void **state)
 }
 
 /* The same with stki_prefetch_guard, with which another user of the slot registers its stream. */
-static void a_slot_waits_for_the_other_stream_too(void **state)
+static void a_slot_also_waits_for_guarding_streams(void **state)
 {
     stk_stream *stream = new_stream();
     stki_prefetch *prefetch;
@@ -279,7 +279,7 @@ static void held_slots_are_left_alone(void **state)
 }
 
 /* Row G07: of a batch with few rows only these are copied. */
-static void g07_a_short_batch_copies_its_rows_alone(void **state)
+static void g07_a_short_batch_copies_only_its_rows(void **state)
 {
     stki_prefetch *prefetch;
     stki_prefetch_stats stats;
@@ -309,7 +309,7 @@ static void g07_a_short_batch_copies_its_rows_alone(void **state)
 /* ---- errors ---- */
 
 /* Row P04: an error of the source is returned after the batches before it, is not reported as an end, and persists. */
-static void an_error_upstream_comes_in_its_place(void **state)
+static void errors_of_the_source_keep_their_position(void **state)
 {
     (void)state;
     for (int64_t bad = 0; bad < 7; bad++)
@@ -484,7 +484,7 @@ static void a_stream_of_another_device_is_refused(void **state)
     stk_stream_destroy(stream);
 }
 
-static void timeouts_say_what_is_waited_for_and_pass(void **state)
+static void timeouts_name_the_cause_and_do_not_persist(void **state)
 {
     stki_prefetch *prefetch;
     stk_error err;
@@ -569,7 +569,7 @@ static void closing_early_loses_nothing(void **state)
 }
 
 /* A copy that does not end is abandoned with the host memory it reads; both are freed when it ends. */
-static void closing_does_not_wait_for_ever(void **state)
+static void closing_does_not_wait_forever(void **state)
 {
     stki_prefetch *prefetch;
     stk_stream *copies;
@@ -689,7 +689,7 @@ static void rows_are_converted_on_the_device(void **state)
 }
 
 /* If the caller has memory for a part, the part is copied there, and its address does not change. */
-static void parts_go_into_the_callers_memory(void **state)
+static void parts_are_copied_to_the_callers_memory(void **state)
 {
     static char own[2][512];
     void *const buffers[] = {own[0], own[1]};
@@ -757,7 +757,7 @@ static void create_survives_every_failed_allocation(void **state)
     stki_convert_destroy(convert);
 }
 
-static void create_refuses_what_makes_no_sense(void **state)
+static void create_rejects_invalid_options(void **state)
 {
     fake f;
     stki_prefetch_part parts[] = {{.copy_bytes = 100}, {.copy_offset = 100, .copy_bytes = 24}};
@@ -784,7 +784,7 @@ static void create_refuses_what_makes_no_sense(void **state)
 }
 
 /* Copy time during which the consumer waits is exposed; all other copy time is hidden. */
-static void exposed_time_is_what_the_consumer_waited_for(void **state)
+static void exposed_time_is_the_wait_of_the_consumer(void **state)
 {
     stk_stream *stream = new_stream();
     stki_prefetch_stats stats;
@@ -830,29 +830,29 @@ static int leave_no_faults(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(p01_all_batches_come_for_every_depth),
+        cmocka_unit_test(p01_all_batches_are_delivered_for_every_depth),
         cmocka_unit_test(g01_host_memory_outlives_its_copy),
         cmocka_unit_test(host_memory_is_kept_while_the_copy_is_held),
         cmocka_unit_test(g02_the_consumers_stream_waits_for_the_copy),
         cmocka_unit_test(g03_a_slot_waits_for_the_stream_that_released_it),
-        cmocka_unit_test(a_slot_waits_for_the_other_stream_too),
+        cmocka_unit_test(a_slot_also_waits_for_guarding_streams),
         cmocka_unit_test(held_slots_are_left_alone),
-        cmocka_unit_test(g07_a_short_batch_copies_its_rows_alone),
-        cmocka_unit_test(an_error_upstream_comes_in_its_place),
+        cmocka_unit_test(g07_a_short_batch_copies_only_its_rows),
+        cmocka_unit_test(errors_of_the_source_keep_their_position),
         cmocka_unit_test(p04_a_failed_copy_is_an_error),
         cmocka_unit_test(no_batch_follows_one_that_was_lost),
         cmocka_unit_test(the_end_waits_for_the_last_copy),
         cmocka_unit_test(settling_waits_for_the_copies),
         cmocka_unit_test(a_stream_of_another_device_is_refused),
-        cmocka_unit_test(timeouts_say_what_is_waited_for_and_pass),
+        cmocka_unit_test(timeouts_name_the_cause_and_do_not_persist),
         cmocka_unit_test(timeouts_name_copies_that_do_not_end),
         cmocka_unit_test(closing_early_loses_nothing),
-        cmocka_unit_test(closing_does_not_wait_for_ever),
+        cmocka_unit_test(closing_does_not_wait_forever),
         cmocka_unit_test(rows_are_converted_on_the_device),
-        cmocka_unit_test(parts_go_into_the_callers_memory),
+        cmocka_unit_test(parts_are_copied_to_the_callers_memory),
         cmocka_unit_test(create_survives_every_failed_allocation),
-        cmocka_unit_test(create_refuses_what_makes_no_sense),
-        cmocka_unit_test(exposed_time_is_what_the_consumer_waited_for),
+        cmocka_unit_test(create_rejects_invalid_options),
+        cmocka_unit_test(exposed_time_is_the_wait_of_the_consumer),
     };
 
     return cmocka_run_group_tests(tests, NULL, leave_no_faults);

@@ -186,7 +186,7 @@ static void g03_a_slot_waits_for_the_stream_that_released_it(void **state)
 
 /* Row P01, with a consumer without a stream, for which the host waits: for any depth, every batch arrives, and the end
  * follows the last one. */
-static void p01_all_batches_come_for_every_depth(void **state)
+static void p01_all_batches_are_delivered_for_every_depth(void **state)
 {
     (void)state;
     for (int depth = 1; depth <= 8; depth++) {
@@ -258,7 +258,7 @@ static void rows_are_converted_on_the_device(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(p01_all_batches_come_for_every_depth),
+        cmocka_unit_test(p01_all_batches_are_delivered_for_every_depth),
         cmocka_unit_test(g01_host_memory_outlives_its_copy),
         cmocka_unit_test(g02_the_consumers_stream_waits_for_the_copy),
         cmocka_unit_test(g03_a_slot_waits_for_the_stream_that_released_it),

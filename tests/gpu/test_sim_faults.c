@@ -201,7 +201,7 @@ static void release_in(stk_loader *loader, stk_stream *hangs, enum hanging what)
 
 /* Closing and destroying together end within close_timeout, whatever hangs. The memory that the stream uses is freed
  * when the stream continues, not before, or sim_cuda.c would end the program. */
-static void closing_ends_in_time_though_a_stream_hangs(void **state)
+static void closing_ends_in_time_if_a_stream_hangs(void **state)
 {
     static const char *const more[HANGINGS] = {", device_prefetch: 2, close_timeout: 5s",
                                                ", device_prefetch: 3, close_timeout: 5s",
@@ -294,7 +294,7 @@ static void *capture(void *context)
 }
 
 /* A loader opens, delivers batches and closes while another thread captures a graph in global mode. */
-static void loaders_take_no_part_in_captures(void **state)
+static void loaders_do_not_affect_captures(void **state)
 {
     struct capturer c = {0};
     stk_loader *loader = NULL;
@@ -327,9 +327,9 @@ int main(void)
                                        cmocka_unit_test(no_pinned_memory_is_ordinary_memory_with_auto),
                                        cmocka_unit_test(an_illegal_access_ends_the_loader),
                                        cmocka_unit_test(a_gpu_may_vanish_at_any_moment),
-                                       cmocka_unit_test(closing_ends_in_time_though_a_stream_hangs),
+                                       cmocka_unit_test(closing_ends_in_time_if_a_stream_hangs),
                                        cmocka_unit_test(a_release_after_destroy_does_not_wait),
-                                       cmocka_unit_test(loaders_take_no_part_in_captures)};
+                                       cmocka_unit_test(loaders_do_not_affect_captures)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -177,7 +177,7 @@ static void *delete_it(void *exported)
 enum ending { DESTROYED, ENDED_FOREIGN, PER_THREAD, ENDINGS };
 
 /* First the stream is destroyed, then the loader, then the deleter runs, in this thread or another one. */
-static void deleters_may_be_the_last(void **state)
+static void deleters_may_run_last(void **state)
 {
     (void)state;
     for (int i = 0; i < 2 * ENDINGS * 2; i++) {
@@ -275,7 +275,7 @@ static void a_stream_of_another_device_is_refused(void **state)
 
 /* A loader opens and closes during an endless training step: its memory is allocated and freed without waiting for the
  * GPU. (This does not apply to pinned slots.) */
-static void closing_waits_for_no_other_stream(void **state)
+static void closing_does_not_wait_for_other_streams(void **state)
 {
     stk_stream *training = stream_of(gpu()), *stream = stream_of(gpu());
     stk_loader *loader;
@@ -318,10 +318,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_deleter_guards_the_stream_of_its_export),
         cmocka_unit_test(pinned_slots_wait_for_copies_from_them),
-        cmocka_unit_test(deleters_may_be_the_last),
+        cmocka_unit_test(deleters_may_run_last),
         cmocka_unit_test(a_per_thread_stream_is_its_threads),
         cmocka_unit_test(a_stream_of_another_device_is_refused),
-        cmocka_unit_test(closing_waits_for_no_other_stream),
+        cmocka_unit_test(closing_does_not_wait_for_other_streams),
         cmocka_unit_test(nothing_is_left),
     };
 

@@ -159,7 +159,7 @@ static void gpus_whose_streams_are_threads(void **state)
     the_same_bytes(SIM_THREADS);
 }
 
-static void gpus_that_run_as_late_as_they_may(void **state)
+static void gpus_that_run_as_late_as_possible(void **state)
 {
     (void)state;
     the_same_bytes(SIM_LATE);
@@ -208,7 +208,7 @@ static void nothing_is_left(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(gpus_whose_streams_are_threads),
-                                       cmocka_unit_test(gpus_that_run_as_late_as_they_may),
+                                       cmocka_unit_test(gpus_that_run_as_late_as_possible),
                                        cmocka_unit_test(a_batch_is_one_copy), cmocka_unit_test(nothing_is_left)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,7 +28,7 @@ static stk_status take_turn(void *context, stk_error *err)
     return STK_OK;
 }
 
-static void work_is_done_in_order_through_many_growths_of_the_queue(void **state)
+static void work_is_done_in_order_while_the_queue_grows(void **state)
 {
     enum { COUNT = 3000 };
     static const stki_host_work work = {.run = take_turn};
@@ -76,7 +76,7 @@ static void a_job_that_is_too_large_is_refused(void **state)
     stk_stream_destroy(stream);
 }
 
-static void a_chain_of_copies_sees_what_came_before(void **state)
+static void copies_see_earlier_copies(void **state)
 {
     enum { LINKS = 200, BYTES = 1000 };
     static char chain[LINKS + 1][BYTES];
@@ -92,7 +92,7 @@ static void a_chain_of_copies_sees_what_came_before(void **state)
     stk_stream_destroy(stream);
 }
 
-static void two_streams_run_beside_each_other(void **state)
+static void two_streams_run_concurrently(void **state)
 {
     stk_stream *slow = stream_of(host(0)), *quick = stream_of(host(0));
     stk_event *of_slow = event_of(host(0), false), *of_quick = event_of(host(0), false);
@@ -165,7 +165,7 @@ static void a_destroyed_stream_finishes_what_is_queued(void **state)
     stk_event_destroy(NULL);
 }
 
-static void synchronize_waits_for_all_streams_of_its_device_alone(void **state)
+static void synchronize_waits_only_for_streams_of_its_device(void **state)
 {
     enum { STREAMS = 4 };
     stk_stream *streams[STREAMS], *elsewhere = stream_of(host(1));
@@ -215,7 +215,7 @@ static void a_wait_ends_at_its_timeout_and_can_be_repeated(void **state)
     stk_stream_destroy(stream);
 }
 
-static void delays_are_waited_out(void **state)
+static void delays_are_part_of_the_time(void **state)
 {
     stk_stream *stream = stream_of(host(0));
     stk_event *from = event_of(host(0), true), *to = event_of(host(0), true);
@@ -245,7 +245,7 @@ static void delays_are_waited_out(void **state)
 
 /* ---- errors ---- */
 
-static void an_error_stays_with_its_stream_and_reaches_whoever_waits(void **state)
+static void errors_persist_and_reach_waiting_callers(void **state)
 {
     stkt_host_faults third = {.fail_at = 3};
     stk_stream *stream = stream_of(host(0)), *second = stream_of(host(1));
@@ -294,7 +294,7 @@ static stk_status fail_silently(void *context, stk_error *err)
     return STK_E_LIMIT;
 }
 
-static void work_that_fails_without_a_word_gets_one(void **state)
+static void failures_without_a_message_get_one(void **state)
 {
     static const stki_host_work work = {.run = fail_silently};
     stk_stream *stream = stream_of(host(0));
@@ -308,7 +308,7 @@ static void work_that_fails_without_a_word_gets_one(void **state)
     (void)stk_device_synchronize(host(0), NULL);
 }
 
-static void the_nth_operation_of_a_device_fails_in_whatever_stream(void **state)
+static void the_nth_operation_of_a_device_fails_in_any_stream(void **state)
 {
     stk_stream *one = stream_of(host(2)), *two = stream_of(host(2));
     char a = 0;
@@ -448,7 +448,7 @@ static int use_in_child(stk_stream *stream, stk_event *event)
     return stk_device_synchronize(device, NULL) == STK_OK ? 0 : __LINE__;
 }
 
-static void a_child_is_refused_its_parents_streams_and_has_its_own(void **state)
+static void a_child_process_has_only_its_own_streams(void **state)
 {
     stk_stream *stream = stream_of(host(0));
     stk_event *event = event_of(host(0), false);
@@ -566,21 +566,21 @@ static void the_current_stream_is_the_threads_and_the_devices(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(work_is_done_in_order_through_many_growths_of_the_queue),
+        cmocka_unit_test(work_is_done_in_order_while_the_queue_grows),
         cmocka_unit_test(a_job_that_is_too_large_is_refused),
-        cmocka_unit_test(a_chain_of_copies_sees_what_came_before),
-        cmocka_unit_test(two_streams_run_beside_each_other),
+        cmocka_unit_test(copies_see_earlier_copies),
+        cmocka_unit_test(two_streams_run_concurrently),
         cmocka_unit_test(without_a_stream_it_is_done_at_return),
         cmocka_unit_test(a_destroyed_stream_finishes_what_is_queued),
-        cmocka_unit_test(synchronize_waits_for_all_streams_of_its_device_alone),
+        cmocka_unit_test(synchronize_waits_only_for_streams_of_its_device),
         cmocka_unit_test(a_wait_ends_at_its_timeout_and_can_be_repeated),
-        cmocka_unit_test(delays_are_waited_out),
-        cmocka_unit_test(an_error_stays_with_its_stream_and_reaches_whoever_waits),
-        cmocka_unit_test(work_that_fails_without_a_word_gets_one),
-        cmocka_unit_test(the_nth_operation_of_a_device_fails_in_whatever_stream),
+        cmocka_unit_test(delays_are_part_of_the_time),
+        cmocka_unit_test(errors_persist_and_reach_waiting_callers),
+        cmocka_unit_test(failures_without_a_message_get_one),
+        cmocka_unit_test(the_nth_operation_of_a_device_fails_in_any_stream),
         cmocka_unit_test(nothing_is_allocated_once_it_is_warm),
         cmocka_unit_test(every_failing_allocation_is_an_error_and_nothing_else),
-        cmocka_unit_test(a_child_is_refused_its_parents_streams_and_has_its_own),
+        cmocka_unit_test(a_child_process_has_only_its_own_streams),
         cmocka_unit_test(many_threads_may_use_one_stream_and_one_event),
         cmocka_unit_test(the_current_stream_is_the_threads_and_the_devices),
     };

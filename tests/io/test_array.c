@@ -175,7 +175,7 @@ static void a_whole_array_outlives_its_file(void **state)
     }
 }
 
-static void axes_that_are_not_there(void **state)
+static void missing_axes(void **state)
 {
     stki_array array = make(STKI_ACCESS_MMAP);
     stki_reader *reader = NULL;
@@ -194,7 +194,7 @@ static void axes_that_are_not_there(void **state)
     stki_array_release(&array);
 }
 
-static void what_does_not_fit_is_refused(void **state)
+static void sizes_that_do_not_fit_are_rejected(void **state)
 {
     static const struct {
         int64_t offset, shape, stride;
@@ -240,7 +240,7 @@ static void what_does_not_fit_is_refused(void **state)
 }
 
 /* The record is named in the message and in the error's field. */
-static void a_file_that_was_cut_is_told_by_record(void **state)
+static void errors_of_truncated_files_name_the_record(void **state)
 {
     stki_array array = make(STKI_ACCESS_PREAD);
     stki_reader *reader;
@@ -296,9 +296,9 @@ int main(void)
         cmocka_unit_test(samples_along_every_axis),
         cmocka_unit_test(windows_overlap),
         cmocka_unit_test(a_whole_array_outlives_its_file),
-        cmocka_unit_test(axes_that_are_not_there),
-        cmocka_unit_test(what_does_not_fit_is_refused),
-        cmocka_unit_test(a_file_that_was_cut_is_told_by_record),
+        cmocka_unit_test(missing_axes),
+        cmocka_unit_test(sizes_that_do_not_fit_are_rejected),
+        cmocka_unit_test(errors_of_truncated_files_name_the_record),
         cmocka_unit_test(memory_may_run_out),
         cmocka_unit_test(far_apart),
     };

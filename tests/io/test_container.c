@@ -59,7 +59,7 @@ static void members_are_found_by_name(void **state)
     stki_container_release(c);
 }
 
-static void many_members_are_cut_short_in_messages(void **state)
+static void long_lists_of_members_are_shortened_in_messages(void **state)
 {
     char names[300][32];
     const char *pointers[300];
@@ -80,7 +80,7 @@ static void many_members_are_cut_short_in_messages(void **state)
     stki_container_release(c);
 }
 
-static void a_refused_member_says_why(void **state)
+static void rejected_members_have_a_reason(void **state)
 {
     static const char *const names[] = {"a"};
     stki_container *c = make(1, names);
@@ -327,10 +327,14 @@ static void memory_may_run_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(members_are_found_by_name), cmocka_unit_test(many_members_are_cut_short_in_messages),
-        cmocka_unit_test(a_refused_member_says_why), cmocka_unit_test(patterns_give_files_sorted_bytewise),
-        cmocka_unit_test(files_are_samples),         cmocka_unit_test(a_file_that_differs_is_named),
-        cmocka_unit_test(files_that_cannot_be_read), cmocka_unit_test(memory_may_run_out),
+        cmocka_unit_test(members_are_found_by_name),
+        cmocka_unit_test(long_lists_of_members_are_shortened_in_messages),
+        cmocka_unit_test(rejected_members_have_a_reason),
+        cmocka_unit_test(patterns_give_files_sorted_bytewise),
+        cmocka_unit_test(files_are_samples),
+        cmocka_unit_test(a_file_that_differs_is_named),
+        cmocka_unit_test(files_that_cannot_be_read),
+        cmocka_unit_test(memory_may_run_out),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

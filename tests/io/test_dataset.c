@@ -32,7 +32,7 @@ static stki_reader *npy(const char *name, const char *descr, const char *shape)
     return reader;
 }
 
-static void test_shards_follow_one_another(void **state)
+static void test_shards_are_concatenated(void **state)
 {
     static const int64_t counts[] = {3, 0, 1, 5, 0, 0, 2, 0};
     stki_reader *shards[8];
@@ -64,7 +64,7 @@ static void test_shards_follow_one_another(void **state)
     stki_dataset_destroy(dataset);
 }
 
-static void test_variable_fields_know_their_largest(void **state)
+static void test_variable_fields_have_a_largest_shape(void **state)
 {
     stki_reader *shards[3] = {made(STK_U8, 2, 4, 0), made(STK_U8, 3, 9, 5), made(STK_U8, 3, 6, -1)};
     stki_dataset *dataset;
@@ -185,9 +185,9 @@ static void test_every_allocation_failing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shards_follow_one_another), cmocka_unit_test(test_variable_fields_know_their_largest),
-        cmocka_unit_test(test_shards_must_agree),         cmocka_unit_test(test_fields_must_agree),
-        cmocka_unit_test(test_names_and_emptiness),       cmocka_unit_test(test_every_allocation_failing),
+        cmocka_unit_test(test_shards_are_concatenated), cmocka_unit_test(test_variable_fields_have_a_largest_shape),
+        cmocka_unit_test(test_shards_must_agree),       cmocka_unit_test(test_fields_must_agree),
+        cmocka_unit_test(test_names_and_emptiness),     cmocka_unit_test(test_every_allocation_failing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,7 +80,7 @@ static void test_as_a_long(void **state)
     assert_int_equal(orientation(&t, t.length), 6);
 }
 
-static void test_what_is_no_orientation(void **state)
+static void test_invalid_orientations(void **state)
 {
     static const struct {
         uint32_t tag, type, count, value;
@@ -95,7 +95,7 @@ static void test_what_is_no_orientation(void **state)
     }
 }
 
-static void test_lengths_that_reach_outside(void **state) /* row J07 */
+static void test_lengths_beyond_the_data(void **state) /* row J07 */
 {
     struct tiff t = usual(true, 6);
 
@@ -169,8 +169,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_value),
         cmocka_unit_test(test_as_a_long),
-        cmocka_unit_test(test_what_is_no_orientation),
-        cmocka_unit_test(test_lengths_that_reach_outside),
+        cmocka_unit_test(test_invalid_orientations),
+        cmocka_unit_test(test_lengths_beyond_the_data),
         cmocka_unit_test(test_other_headers),
         cmocka_unit_test(test_any_bytes),
         cmocka_unit_test(test_turns),

@@ -95,7 +95,7 @@ static void test_one_bad_record(void **state)
     stki_reader_destroy(reader);
 }
 
-static void test_failing_from_a_read_on(void **state)
+static void test_all_reads_fail_from_the_nth_on(void **state)
 {
     stki_faulty_opts opts = STKI_FAULTY_OPTS_INIT;
     stki_reader *reader;
@@ -140,7 +140,7 @@ static void sleep_in_read(void *context)
     s->status = read_one(s->reader, 7);
 }
 
-static void test_asleep_for_ever_until_woken(void **state)
+static void test_sleeps_until_woken(void **state)
 {
     stki_faulty_opts opts = STKI_FAULTY_OPTS_INIT;
     struct sleeper sleepers[2];
@@ -195,9 +195,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_without_faults_it_is_the_inner_reader),
         cmocka_unit_test(test_one_bad_record),
-        cmocka_unit_test(test_failing_from_a_read_on),
+        cmocka_unit_test(test_all_reads_fail_from_the_nth_on),
         cmocka_unit_test(test_slowness),
-        cmocka_unit_test(test_asleep_for_ever_until_woken),
+        cmocka_unit_test(test_sleeps_until_woken),
         cmocka_unit_test(test_every_allocation_failing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

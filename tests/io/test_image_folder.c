@@ -191,7 +191,7 @@ static void test_left_out(void **state) /* row P17 */
 
 /* A file with the extension of an image is a sample even if it cannot be read: it is not skipped, and reading it
  * fails. */
-static void test_no_files_under_names_of_images(void **state)
+static void test_names_of_images_that_are_not_files(void **state)
 {
     static const struct {
         const char *path, *says;
@@ -613,7 +613,7 @@ int main(void)
         cmocka_unit_test(test_flat_folder),
         cmocka_unit_test(test_same_order_whatever_came_first),
         cmocka_unit_test(test_left_out),
-        cmocka_unit_test(test_no_files_under_names_of_images),
+        cmocka_unit_test(test_names_of_images_that_are_not_files),
         cmocka_unit_test(test_links),
         cmocka_unit_test(test_nothing_there),
         cmocka_unit_test(test_list),

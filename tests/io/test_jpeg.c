@@ -592,7 +592,7 @@ static void test_headers_refused(void **state)
     free(file.data);
 }
 
-static void test_tables_of_the_image_before(void **state)
+static void test_tables_of_the_previous_image(void **state)
 {
     stkt_bytes file = stkt_jpeg_make(&kinds[2]);
     size_t tables = (size_t)stkt_jpeg_find(file, 0xDB);
@@ -612,7 +612,7 @@ static void test_tables_of_the_image_before(void **state)
     free(file.data);
 }
 
-static void test_size_is_not_believed(void **state)
+static void test_size_is_not_trusted(void **state)
 {
     stkt_bytes file = stkt_jpeg_make(&kinds[2]);
     size_t frame = (size_t)stkt_jpeg_find(file, 0xC0);
@@ -794,8 +794,8 @@ int main(void)
         cmocka_unit_test(test_no_end_mark),
         cmocka_unit_test(test_other_files),
         cmocka_unit_test(test_headers_refused),
-        cmocka_unit_test(test_tables_of_the_image_before),
-        cmocka_unit_test(test_size_is_not_believed),
+        cmocka_unit_test(test_tables_of_the_previous_image),
+        cmocka_unit_test(test_size_is_not_trusted),
         cmocka_unit_test(test_cut_anywhere),
         cmocka_unit_test(test_changed_anywhere),
         cmocka_unit_test(test_too_many_scans),

@@ -359,7 +359,7 @@ static void other_markers(void **unused)
 }
 
 /* A marker may be preceded by several FF, and anything may follow the end. */
-static void odd_but_right(void **unused)
+static void unusual_but_valid(void **unused)
 {
     stkt_bytes file = stkt_jpeg_make(&(stkt_jpeg){.width = 160, .height = 200, .h = 2, .v = 2, .restart = 2});
     static const uint8_t fill[3] = {0xFF, 0xFF, 0xFF}, behind[6] = {0xFF, 0xD0, 1, 0xFF, 0xD8, 0xFF};
@@ -461,9 +461,9 @@ static void changed_anywhere(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exact_boxes),   cmocka_unit_test(fast_boxes), cmocka_unit_test(the_smallest_box),
-        cmocka_unit_test(not_worth_it),  cmocka_unit_test(segments),   cmocka_unit_test(other_markers),
-        cmocka_unit_test(odd_but_right), cmocka_unit_test(damage),     cmocka_unit_test(changed_anywhere),
+        cmocka_unit_test(exact_boxes),       cmocka_unit_test(fast_boxes), cmocka_unit_test(the_smallest_box),
+        cmocka_unit_test(not_worth_it),      cmocka_unit_test(segments),   cmocka_unit_test(other_markers),
+        cmocka_unit_test(unusual_but_valid), cmocka_unit_test(damage),     cmocka_unit_test(changed_anywhere),
     };
     int failed;
 

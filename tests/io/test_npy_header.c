@@ -153,7 +153,7 @@ static void bad_shape(const char *shape, const char *says)
 }
 
 /* Row N14 (a bare integer) and similar texts. */
-static void test_shapes_that_are_none(void **state)
+static void test_invalid_shapes(void **state)
 {
     (void)state;
     bad_shape("10", "found '10', expected a tuple");
@@ -596,7 +596,7 @@ int main(void)
         cmocka_unit_test(test_spellings_that_load),
         cmocka_unit_test(test_the_long_suffix_ends_with_version_2),
         cmocka_unit_test(test_syntax_errors),
-        cmocka_unit_test(test_shapes_that_are_none),
+        cmocka_unit_test(test_invalid_shapes),
         cmocka_unit_test(test_shapes),
         cmocka_unit_test(test_too_many_axes),
         cmocka_unit_test(test_sizes_that_overflow),

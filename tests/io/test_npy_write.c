@@ -291,7 +291,7 @@ static void test_p13_dev_full(void **state)
     assert_int_equal(access("/dev/null", W_OK), 0);
 }
 
-static void test_places_that_take_no_file(void **state)
+static void test_paths_that_cannot_be_written(void **state)
 {
     static const int64_t shape[1] = {INT64_MAX}, negative[1] = {-1};
     static const int64_t axes[32] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
@@ -439,7 +439,7 @@ int main(void)
         cmocka_unit_test(test_p14_failing_calls),
         cmocka_unit_test(test_p12_full_in_the_middle),
         cmocka_unit_test(test_p13_dev_full),
-        cmocka_unit_test(test_places_that_take_no_file),
+        cmocka_unit_test(test_paths_that_cannot_be_written),
         cmocka_unit_test(test_most_axes),
         cmocka_unit_test(test_tensors_of_any_strides),
         cmocka_unit_test(test_tensors_of_other_files),

@@ -305,7 +305,7 @@ static void test_savez_compressed(void **state)
 }
 
 /* Allocations are limited by the size of the file. */
-static void test_lying_sizes(void **state)
+static void test_false_sizes(void **state)
 {
     static const char *const files[] = {"bad_zip64_lying_size.npz", "bad_bomb_lying_size.npz",
                                         "bad_csize_past_eof.npz"};
@@ -410,7 +410,7 @@ int main(void)
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_alias),
         cmocka_unit_test(test_savez_compressed),
-        cmocka_unit_test(test_lying_sizes),
+        cmocka_unit_test(test_false_sizes),
         cmocka_unit_test(test_fork),
         cmocka_unit_test(test_memory),
     };

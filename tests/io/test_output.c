@@ -109,7 +109,7 @@ static void threads_write_at_once(void **state)
     }
 }
 
-static void giving_up_leaves_nothing(void **state)
+static void aborting_leaves_nothing(void **state)
 {
     stki_output *o;
 
@@ -216,7 +216,7 @@ static void held_files_keep_their_names(void **state)
     assert_int_equal(stkt_file_bytes(name), 0);
 }
 
-static void held_files_that_are_not_what_they_were(void **state)
+static void held_files_that_have_changed(void **state)
 {
     const char *path = stkt_path("final"), *name = stkt_path("short");
     stki_output *o;
@@ -247,14 +247,10 @@ static void a_failed_sync_is_kept(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parts_in_any_order),
-        cmocka_unit_test(threads_write_at_once),
-        cmocka_unit_test(giving_up_leaves_nothing),
-        cmocka_unit_test(lent_and_copied_in_any_mix),
-        cmocka_unit_test(lent_until_settled),
-        cmocka_unit_test(held_files_keep_their_names),
-        cmocka_unit_test(held_files_that_are_not_what_they_were),
-        cmocka_unit_test(a_failed_sync_is_kept),
+        cmocka_unit_test(parts_in_any_order),           cmocka_unit_test(threads_write_at_once),
+        cmocka_unit_test(aborting_leaves_nothing),      cmocka_unit_test(lent_and_copied_in_any_mix),
+        cmocka_unit_test(lent_until_settled),           cmocka_unit_test(held_files_keep_their_names),
+        cmocka_unit_test(held_files_that_have_changed), cmocka_unit_test(a_failed_sync_is_kept),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -108,7 +108,7 @@ static void check(const int64_t *lengths, int64_t documents, int64_t length, int
     stki_packing_fini(&plan);
 }
 
-static void is_its_definition(void **state)
+static void equals_the_definition(void **state)
 {
     static int64_t lengths[700];
     uint64_t draw = 1;
@@ -265,8 +265,8 @@ static void allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(is_its_definition), cmocka_unit_test(nothing_is_lost), cmocka_unit_test(known_plan),
-        cmocka_unit_test(long_windows),      cmocka_unit_test(refusals),        cmocka_unit_test(allocations),
+        cmocka_unit_test(equals_the_definition), cmocka_unit_test(nothing_is_lost), cmocka_unit_test(known_plan),
+        cmocka_unit_test(long_windows),          cmocka_unit_test(refusals),        cmocka_unit_test(allocations),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -56,7 +56,7 @@ static void looks_like(const char *name, const void *content, size_t bytes, stk_
         fail_msg("message: %s, expected in it: %s", err.message, says);
 }
 
-static void test_files_that_are_something_else(void **state)
+static void test_files_of_unknown_kinds(void **state)
 {
     (void)state;
     looks_like("a.x", "\x1f\x8b\x08", 3, STK_E_UNSUPPORTED, "found a gzip file");
@@ -133,7 +133,7 @@ static void test_foreign_files(void **state)
     }
 }
 
-static void test_places_that_are_no_files(void **state)
+static void test_paths_that_are_not_files(void **state)
 {
     static const char *const paths[] = {"s3://bucket/x.npy", "https://host/x.h5", "~/x.npy"};
     stki_container *container;
@@ -199,9 +199,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_scratch_grows_and_stays),
-        cmocka_unit_test(test_files_that_are_something_else),
+        cmocka_unit_test(test_files_of_unknown_kinds),
         cmocka_unit_test(test_foreign_files),
-        cmocka_unit_test(test_places_that_are_no_files),
+        cmocka_unit_test(test_paths_that_are_not_files),
         cmocka_unit_test(test_npy_by_content_and_by_name),
         cmocka_unit_test(test_every_allocation_failing),
     };

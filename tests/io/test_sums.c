@@ -217,7 +217,7 @@ static void refused(stki_reader_opts opts, stk_status status, const char *says)
     assert_says(says);
 }
 
-static void sums_of_something_else(void **state)
+static void sums_of_other_data(void **state)
 {
     stk_loader *loader;
 
@@ -456,7 +456,7 @@ int main(void)
         cmocka_unit_test(any_layout_has_the_sum_of_its_values),
         cmocka_unit_test(one_byte_is_one_record),
         cmocka_unit_test(in_a_loader),
-        cmocka_unit_test(sums_of_something_else),
+        cmocka_unit_test(sums_of_other_data),
         cmocka_unit_test(options_that_change_values),
         cmocka_unit_test(sums_of_an_older_version),
         cmocka_unit_test(many_members),

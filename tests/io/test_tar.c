@@ -714,7 +714,7 @@ static void check_texts(const char *path, const stki_reader_opts *opts, int samp
     stki_scratch_fini(&scratch);
 }
 
-static void test_kept_by_itself(void **state)
+static void test_index_beside_the_archive(void **state)
 {
     const char *path = stkt_path("large.tar"), *index = stkt_path("large.tar.stoker-index");
     struct utimbuf later = {1000000000, 1000000000};
@@ -743,7 +743,7 @@ static void test_kept_by_itself(void **state)
     assert_int_equal(unlink(index), 0);
 }
 
-static void test_kept_in_folder(void **state)
+static void test_index_in_a_folder(void **state)
 {
     const char *path = stkt_path("small.tar"), *folder = stkt_path("cache"), *copy = stkt_path("sub/small.tar");
     const stki_reader_opts opts = *kept_in(folder);
@@ -780,7 +780,7 @@ static void put_sum(unsigned char *bytes, size_t count)
 
 /* A damaged index is rebuilt. A forged one with a valid checksum is rebuilt or used; if it is used, its positions give
  * errors or lie inside the archive. */
-static void test_kept_damaged(void **state)
+static void test_damaged_index(void **state)
 {
     const char *path = stkt_path("damaged.tar"), *folder = stkt_path("damage");
     const stki_reader_opts opts = *kept_in(folder);
@@ -966,9 +966,9 @@ int main(void)
         cmocka_unit_test(test_arrays_of_shapes),
         cmocka_unit_test(test_images),
         cmocka_unit_test(test_bad_image),
-        cmocka_unit_test(test_kept_by_itself),
-        cmocka_unit_test(test_kept_in_folder),
-        cmocka_unit_test(test_kept_damaged),
+        cmocka_unit_test(test_index_beside_the_archive),
+        cmocka_unit_test(test_index_in_a_folder),
+        cmocka_unit_test(test_damaged_index),
         cmocka_unit_test(test_units),
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_reads_fail),

@@ -265,7 +265,7 @@ static void write_a(stk_writer *w)
 
 /* After any failed call, including those with invalid arguments, all later calls and the commit fail with the same
  * status, because the file would lack an array. An older file is kept. */
-static void test_nothing_goes_on_after_a_failure(void **state)
+static void test_nothing_continues_after_a_failure(void **state)
 {
     static const int64_t shape[1] = {3};
 
@@ -308,7 +308,7 @@ static void test_nothing_goes_on_after_a_failure(void **state)
         }
 }
 
-static void test_npy_fails_on(void **state)
+static void test_npy_keeps_failing(void **state)
 {
     const char *path = stkt_path("failed.npy");
     int files = file_count();
@@ -327,7 +327,7 @@ static void test_npy_fails_on(void **state)
     }
 }
 
-static void test_beton_fails_on(void **state)
+static void test_beton_keeps_failing(void **state)
 {
     static const stk_beton_field field = {.name = "a", .kind = STK_BETON_INT};
     stk_beton_value values[2] = {{.integer = 1}, {.integer = 2}};
@@ -529,9 +529,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_rows_change_nothing),
         cmocka_unit_test(test_rows_without_bytes),
-        cmocka_unit_test(test_nothing_goes_on_after_a_failure),
-        cmocka_unit_test(test_npy_fails_on),
-        cmocka_unit_test(test_beton_fails_on),
+        cmocka_unit_test(test_nothing_continues_after_a_failure),
+        cmocka_unit_test(test_npy_keeps_failing),
+        cmocka_unit_test(test_beton_keeps_failing),
         cmocka_unit_test(test_null_of_writers),
         cmocka_unit_test(test_null_of_npy),
         cmocka_unit_test(test_null_of_beton),

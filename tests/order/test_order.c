@@ -155,7 +155,7 @@ static void large_needs_no_table(void **state)
 
 /* More epochs than cached tables, visited forwards, backwards and in random order: an epoch's order never depends on
  * earlier calls. */
-static void tables_come_back_the_same(void **state)
+static void tables_are_rebuilt_identically(void **state)
 {
     enum { EPOCHS = 11, N = 257 };
     static uint64_t first_time[EPOCHS][N], again[N];
@@ -442,7 +442,7 @@ int main(void)
         cmocka_unit_test(random_is_a_permutation),
         cmocka_unit_test(large_is_the_bijection),
         cmocka_unit_test(large_needs_no_table),
-        cmocka_unit_test(tables_come_back_the_same),
+        cmocka_unit_test(tables_are_rebuilt_identically),
         cmocka_unit_test(epochs_differ_and_repeat),
         cmocka_unit_test(seed_and_epoch_do_not_add_up),
         cmocka_unit_test(subset_over_ranks),

@@ -102,7 +102,7 @@ static void check(const stki_order_opts *opts, int64_t piece)
     stki_order_destroy(order);
 }
 
-static void is_its_definition(void **state)
+static void equals_the_definition(void **state)
 {
     static const int64_t unit_first[] = {0, 100, 150, 400, 1000};
     double weights[1000];
@@ -190,7 +190,7 @@ static void windows_are_ready_when_sorted(void **state)
 }
 
 /* Bucketing must serve its purpose: the lengths within a batch differ much less. */
-static void batches_hold_samples_alike(void **state)
+static void lengths_in_a_batch_are_similar(void **state)
 {
     stki_order_opts opts = options(STKI_ORDER_RANDOM, 10000, 50, 16);
     int64_t spread[2] = {0};
@@ -294,12 +294,12 @@ static void allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(is_its_definition),
+        cmocka_unit_test(equals_the_definition),
         cmocka_unit_test(lengths_of_any_size),
         cmocka_unit_test(over_a_mixture),
         cmocka_unit_test(windows_as_long_as_the_epoch_and_longer),
         cmocka_unit_test(windows_are_ready_when_sorted),
-        cmocka_unit_test(batches_hold_samples_alike),
+        cmocka_unit_test(lengths_in_a_batch_are_similar),
         cmocka_unit_test(many_threads),
         cmocka_unit_test(allocations),
     };

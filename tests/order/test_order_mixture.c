@@ -116,7 +116,7 @@ static void check_definition(const stki_order_source *sources, int count, int64_
     stki_order_destroy(outer);
 }
 
-static void is_its_definition(void **state)
+static void equals_the_definition(void **state)
 {
     const stki_order_source two[] = {{"a", 100, 7, NULL, 0}, {"b", 50, 3, NULL, 0}};
     const stki_order_source many[] = {{"a", 1000, 1, NULL, 0},  {"b", 3, 5, NULL, 0},  {"c", 1, 2, NULL, 0},
@@ -180,7 +180,7 @@ static void many_sources_are_found(void **state)
 
 /* ---- consequences of the definition ---- */
 
-static void counts_are_exact_and_no_sample_comes_early(void **state)
+static void counts_are_exact_and_no_sample_repeats_early(void **state)
 {
     const stki_order_source sources[] = {
         {"web", 1000, 0.7, NULL, 0}, {"books", 77, 0.2, NULL, 0}, {"code", 40, 0.1, NULL, 0}};
@@ -291,7 +291,7 @@ static void sequential_follows_each_other(void **state)
 }
 
 /* Epochs that are longer or shorter than the data set. A pass over a data set continues across epochs. */
-static void one_data_set_in_epochs_of_a_length(void **state)
+static void one_data_set_in_epochs_of_any_length(void **state)
 {
     static const int64_t indices[] = {11, 22, 33, 44, 55, 66, 77};
 
@@ -433,14 +433,14 @@ static void allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(is_its_definition),
+        cmocka_unit_test(equals_the_definition),
         cmocka_unit_test(weights_that_are_fractions),
         cmocka_unit_test(many_sources_are_found),
-        cmocka_unit_test(counts_are_exact_and_no_sample_comes_early),
+        cmocka_unit_test(counts_are_exact_and_no_sample_repeats_early),
         cmocka_unit_test(stop_rules),
         cmocka_unit_test(no_source_begins_again_before_the_first_stops),
         cmocka_unit_test(sequential_follows_each_other),
-        cmocka_unit_test(one_data_set_in_epochs_of_a_length),
+        cmocka_unit_test(one_data_set_in_epochs_of_any_length),
         cmocka_unit_test(subsets_of_sources),
         cmocka_unit_test(far_epochs),
         cmocka_unit_test(refusals),

@@ -108,7 +108,7 @@ static void only_the_first_is_waited_for(void **state)
             go_from((enum which)which, 0, ranks, ranks / 2);
 }
 
-static void wherever_one_begins(void **state)
+static void starting_at_any_step(void **state)
 {
     (void)state;
     for (int which = 0; which < ALL; which++)
@@ -185,7 +185,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_the_first_is_waited_for),
-        cmocka_unit_test(wherever_one_begins),
+        cmocka_unit_test(starting_at_any_step),
         cmocka_unit_test(each_window_is_sorted_once),
         cmocka_unit_test(many_threads),
     };

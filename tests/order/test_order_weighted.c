@@ -63,7 +63,7 @@ static void check_frequencies(const double *weights, int n, uint64_t seed)
     stki_order_destroy(order);
 }
 
-static void each_comes_as_often_as_its_weight_says(void **state)
+static void frequencies_follow_the_weights(void **state)
 {
     static const double few[] = {1, 2, 3, 4}, zeros[] = {0, 0, 5, 0, 1, 0}, alone[] = {0, 0, 1e-300, 0},
                         large[] = {1e307, 2e307, 1e306}, wide[] = {1000, 1, 10, 0.5, 100};
@@ -84,7 +84,7 @@ static void each_comes_as_often_as_its_weight_says(void **state)
 }
 
 /* Rounding while the table is built must not give samples of weight 0 a share. */
-static void no_weight_is_never_drawn(void **state)
+static void weight_0_is_never_drawn(void **state)
 {
     enum { N = 1000 };
     double weights[N];
@@ -156,7 +156,7 @@ static void neighbors_are_independent(void **state)
     stki_order_destroy(order);
 }
 
-static void subset_takes_its_samples_weights(void **state)
+static void a_subset_uses_the_weights_of_its_samples(void **state)
 {
     static const double weights[] = {100, 1, 100, 3, 100, 0};
     static const int64_t indices[] = {3, 1, 5};
@@ -233,11 +233,11 @@ static void allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_comes_as_often_as_its_weight_says),
-        cmocka_unit_test(no_weight_is_never_drawn),
+        cmocka_unit_test(frequencies_follow_the_weights),
+        cmocka_unit_test(weight_0_is_never_drawn),
         cmocka_unit_test(positions_are_a_pure_function),
         cmocka_unit_test(neighbors_are_independent),
-        cmocka_unit_test(subset_takes_its_samples_weights),
+        cmocka_unit_test(a_subset_uses_the_weights_of_its_samples),
         cmocka_unit_test(refusals),
         cmocka_unit_test(allocations),
     };

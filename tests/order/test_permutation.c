@@ -211,7 +211,7 @@ static void variants_agree(void **state)
 
 /* Several permutations evaluated together, in any combination and with each variant, give the same images as each
  * alone. */
-static void several_go_side_by_side(void **state)
+static void several_are_evaluated_together(void **state)
 {
     enum { RUN = 700 };
     static const uint64_t sizes[][STKI_PERMUTATIONS_MOST] = {
@@ -259,7 +259,7 @@ static void several_go_side_by_side(void **state)
 }
 
 /* Flipping one bit of the index flips every bit of the image half of the time. */
-static void every_bit_reaches_every_bit(void **state)
+static void every_bit_affects_every_bit(void **state)
 {
     enum { TRIALS = 4000 };
     static const int widths[] = {18, 20, 40, 62};
@@ -353,7 +353,7 @@ static void shuffles_draw_as_philox(void **state)
 
 /* Cases in which the product does not decide whether a draw is rejected (one in 2^32; these keys were found by a
  * search). */
-static void open_draws_are_looked_at(void **state)
+static void undecided_draws_are_checked(void **state)
 {
     static const struct {
         uint64_t key, index;
@@ -381,9 +381,9 @@ int main(void)
         cmocka_unit_test(map_equals_run),
         cmocka_unit_test(variants_agree),
         cmocka_unit_test(shuffles_draw_as_philox),
-        cmocka_unit_test(open_draws_are_looked_at),
-        cmocka_unit_test(several_go_side_by_side),
-        cmocka_unit_test(every_bit_reaches_every_bit),
+        cmocka_unit_test(undecided_draws_are_checked),
+        cmocka_unit_test(several_are_evaluated_together),
+        cmocka_unit_test(every_bit_affects_every_bit),
         cmocka_unit_test(all_orders_are_even),
         cmocka_unit_test(statistics),
     };

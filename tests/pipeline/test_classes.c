@@ -642,7 +642,7 @@ static void test_jobs_of_fields(void **state)
     refused(STK_E_MISMATCH, "one.manifest.json", "dog", "dataset: {fields: {label: {path: [@one.label.npy, @fa]}}}");
 }
 
-static void test_told(void **state)
+static void test_reported(void **state)
 {
     stk_loader *loader = open_loader("dataset: {fields: {label: {path: [@fa, @fb]}}}");
     char *text = stk_loader_explain(loader);
@@ -737,15 +737,12 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_folders),        cmocka_unit_test(test_fields_apart),
-        cmocka_unit_test(test_texts),          cmocka_unit_test(test_given),
-        cmocka_unit_test(test_numbers),        cmocka_unit_test(test_unknown),
-        cmocka_unit_test(test_dtypes),         cmocka_unit_test(test_skip_everywhere),
-        cmocka_unit_test(test_refused),        cmocka_unit_test(test_skip_and_split),
-        cmocka_unit_test(test_resume),         cmocka_unit_test(test_jobs),
-        cmocka_unit_test(test_jobs_of_fields), cmocka_unit_test(test_told),
-        cmocka_unit_test(test_c_options),      cmocka_unit_test(test_budget),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_folders),        cmocka_unit_test(test_fields_apart),    cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_given),          cmocka_unit_test(test_numbers),         cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_dtypes),         cmocka_unit_test(test_skip_everywhere), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_skip_and_split), cmocka_unit_test(test_resume),          cmocka_unit_test(test_jobs),
+        cmocka_unit_test(test_jobs_of_fields), cmocka_unit_test(test_reported),        cmocka_unit_test(test_c_options),
+        cmocka_unit_test(test_budget),         cmocka_unit_test(test_no_memory),
     };
 
     return cmocka_run_group_tests(tests, make_data, NULL);

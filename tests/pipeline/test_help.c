@@ -85,7 +85,7 @@ static void takes_no_part(stk_loader *loader, int epochs)
     stk_loader_destroy(loader);
 }
 
-static void not_where_it_would_not_survive(void **state)
+static void not_if_sigbus_would_be_fatal(void **state)
 {
     sigset_t set, before;
     stk_loader *loader;
@@ -212,7 +212,7 @@ static void ends_from_any_state(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(its_work_is_counted),      cmocka_unit_test(not_where_it_would_not_survive),
+        cmocka_unit_test(its_work_is_counted),      cmocka_unit_test(not_if_sigbus_would_be_fatal),
         cmocka_unit_test(not_when_it_may_not_wait), cmocka_unit_test(never_what_may_block),
         cmocka_unit_test(ends_from_any_state),
     };

@@ -195,7 +195,7 @@ static void unreadable(void **state)
     write_image("alike/02.png", &alike, 0);
 }
 
-static void their_paths(void **state)
+static void paths_of_the_images(void **state)
 {
     stk_loader *loader = NULL;
     stk_batch *batch;
@@ -349,8 +349,9 @@ static void bytes_in_hdf5(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_size),      cmocka_unit_test(one_size),       cmocka_unit_test(unreadable),
-        cmocka_unit_test(their_paths),   cmocka_unit_test(stored_numbers), cmocka_unit_test(refused),
+        cmocka_unit_test(any_size),       cmocka_unit_test(one_size),
+        cmocka_unit_test(unreadable),     cmocka_unit_test(paths_of_the_images),
+        cmocka_unit_test(stored_numbers), cmocka_unit_test(refused),
         cmocka_unit_test(bytes_in_hdf5),
     };
 

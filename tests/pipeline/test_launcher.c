@@ -282,7 +282,7 @@ static void torch_variables_of_this_machine(void **state)
     clear_environment();
 }
 
-static void workers_are_shared_out(void **state)
+static void workers_are_divided(void **state)
 {
     stki_ranks ranks = {.local_size = 0};
 
@@ -300,7 +300,7 @@ int main(void)
         cmocka_unit_test(replication),
         cmocka_unit_test(a_loader_reports_its_ranks),
         cmocka_unit_test(torch_variables_of_this_machine),
-        cmocka_unit_test(workers_are_shared_out),
+        cmocka_unit_test(workers_are_divided),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

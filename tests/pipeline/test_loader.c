@@ -346,7 +346,7 @@ static void normalized_images(void **state)
 }
 
 /* A tile may be part of one large sample. */
-static void large_samples_are_cut(void **state)
+static void large_samples_are_divided(void **state)
 {
     stk_loader *loader;
     stk_batch *batch;
@@ -487,7 +487,7 @@ int main(void)
         cmocka_unit_test(epochs),
         cmocka_unit_test(any_number_of_workers),
         cmocka_unit_test(normalized_images),
-        cmocka_unit_test(large_samples_are_cut),
+        cmocka_unit_test(large_samples_are_divided),
         cmocka_unit_test(options_and_config_agree),
         cmocka_unit_test(no_allocation_per_batch),
     };

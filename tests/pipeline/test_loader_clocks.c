@@ -335,7 +335,7 @@ static void chunks_that_are_unpacked_again_are_counted(void **state)
 }
 
 /* Data that is not compressed counts as neither. */
-static void plain_data_have_no_packed_bytes(void **state)
+static void plain_data_has_no_packed_bytes(void **state)
 {
     stk_loader *loader = opened(1);
     stk_loader_stats stats = {.struct_size = sizeof stats};
@@ -379,7 +379,7 @@ static void waits_are_within_the_run(void **state)
     stk_loader_destroy(loader);
 }
 
-static void wrong_questions(void **state)
+static void invalid_workers(void **state)
 {
     stk_loader *loader = opened(0);
     stk_worker_stats one = {.struct_size = sizeof one}, small = {.struct_size = 4};
@@ -406,9 +406,9 @@ int main(void)
         cmocka_unit_test(a_full_table_of_files_does_not_stop_the_clock),
         cmocka_unit_test(workers_add_up),
         cmocka_unit_test(chunks_that_are_unpacked_again_are_counted),
-        cmocka_unit_test(plain_data_have_no_packed_bytes),
+        cmocka_unit_test(plain_data_has_no_packed_bytes),
         cmocka_unit_test(waits_are_within_the_run),
-        cmocka_unit_test(wrong_questions),
+        cmocka_unit_test(invalid_workers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

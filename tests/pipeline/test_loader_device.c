@@ -354,7 +354,7 @@ static void decoded_images_are_the_same_there(void **state)
 }
 
 /* A rank that has no rows in the last step gets an empty batch, with and without a device. */
-static void batches_without_rows_come_too(void **state)
+static void batches_without_rows_are_delivered(void **state)
 {
     (void)state;
     for (int rank = 0; rank < 4; rank++) {
@@ -447,7 +447,7 @@ static void p04_a_failed_copy_is_an_error(void **state)
 }
 
 /* Row G07: the third batch of ten records has two rows, with and without a device. */
-static void g07_a_partial_batch_has_its_rows_alone(void **state)
+static void g07_a_partial_batch_has_only_its_rows(void **state)
 {
     stk_loader_stats stats = {.struct_size = sizeof stats};
     stk_loader *loader;
@@ -722,7 +722,7 @@ static void copy_from_slots(int workers, int prefetch)
 
 /* Without a device, the functions with streams work like those without. Releasing a batch does not wait for the stream,
  * but filling its slot again does. */
-static void streams_are_fine_without_a_device(void **state)
+static void streams_without_a_device(void **state)
 {
     (void)state;
     copy_from_slots(0, 1);
@@ -733,7 +733,7 @@ static void streams_are_fine_without_a_device(void **state)
 
 /* Row G05, as far as possible without two GPUs: loaders for two devices in one process, used alternately, each with its
  * own streams. */
-static void g05_two_devices_do_not_mind_each_other(void **state)
+static void g05_two_devices_do_not_interfere(void **state)
 {
     static const char *const names[] = {"host:1", "host:2"};
     stk_device *devices[2];
@@ -784,7 +784,7 @@ static void *give_memory(void *context, const char *field, int slot, int64_t byt
 }
 
 /* As CUDA graphs require, the tensors are in the caller's memory, and the addresses of a slot do not change. */
-static void batches_come_in_the_callers_memory(void **state)
+static void batches_are_in_the_callers_memory(void **state)
 {
     (void)state;
     for (int by_device = 0; by_device < 2; by_device++) {
@@ -848,7 +848,7 @@ static void open_refused(stk_status expected, const char *says, const char *fiel
 
 #define IMAGE "{synthetic: {count: 8, shape: [9, 8, 3], dtype: u8}, source: {layout: nhwc}, transforms: [%s]}"
 
-static void what_a_device_cannot_do_is_refused_by_name(void **state)
+static void unsupported_options_are_named(void **state)
 {
     static const char plain[] = "{synthetic: {count: 8, shape: [4], dtype: u8}}",
                       erased[] = "{synthetic: {count: 8, shape: [9, 8, 3], dtype: u8}, source: {layout: nhwc}, "
@@ -872,7 +872,7 @@ static void what_a_device_cannot_do_is_refused_by_name(void **state)
 }
 
 /* Row F12: without a GPU, opening `cuda:0` fails with a clear error and does not hang. */
-static void f12_a_device_that_is_not_there_is_an_error(void **state)
+static void f12_a_missing_device_is_an_error(void **state)
 {
     stk_device *device;
 
@@ -883,7 +883,7 @@ static void f12_a_device_that_is_not_there_is_an_error(void **state)
 }
 
 /* `auto` adds a note with its measurements. */
-static void auto_says_why(void **state)
+static void auto_gives_its_reason(void **state)
 {
     stk_loader *loader;
     const char *options;
@@ -984,22 +984,22 @@ int main(void)
         cmocka_unit_test(nothing_touches_the_devices_memory),
         cmocka_unit_test(mixed_and_made_rows_are_the_same_there),
         cmocka_unit_test(decoded_images_are_the_same_there),
-        cmocka_unit_test(batches_without_rows_come_too),
+        cmocka_unit_test(batches_without_rows_are_delivered),
         cmocka_unit_test(p04_a_failed_read_is_an_error_on_a_device_too),
         cmocka_unit_test(p04_a_failed_copy_is_an_error),
-        cmocka_unit_test(g07_a_partial_batch_has_its_rows_alone),
+        cmocka_unit_test(g07_a_partial_batch_has_only_its_rows),
         cmocka_unit_test(timeouts_name_what_is_held_or_slow),
         cmocka_unit_test(p06_closing_does_not_wait_for_a_stuck_reader),
         cmocka_unit_test(held_batches_outlive_the_loader),
         cmocka_unit_test(exports_name_their_device),
         cmocka_unit_test(slots_wait_for_release_and_export),
         cmocka_unit_test(a_deleter_may_outlive_the_stream),
-        cmocka_unit_test(streams_are_fine_without_a_device),
-        cmocka_unit_test(g05_two_devices_do_not_mind_each_other),
-        cmocka_unit_test(batches_come_in_the_callers_memory),
-        cmocka_unit_test(what_a_device_cannot_do_is_refused_by_name),
-        cmocka_unit_test(f12_a_device_that_is_not_there_is_an_error),
-        cmocka_unit_test(auto_says_why),
+        cmocka_unit_test(streams_without_a_device),
+        cmocka_unit_test(g05_two_devices_do_not_interfere),
+        cmocka_unit_test(batches_are_in_the_callers_memory),
+        cmocka_unit_test(unsupported_options_are_named),
+        cmocka_unit_test(f12_a_missing_device_is_an_error),
+        cmocka_unit_test(auto_gives_its_reason),
         cmocka_unit_test(decoding_counts_either_way),
         cmocka_unit_test(slots_are_pinned_for_a_device),
         cmocka_unit_test(open_survives_every_failed_allocation),

@@ -112,7 +112,7 @@ static void p07_the_first_error_survives_the_epochs_end(void **state)
 }
 
 /* The error of the first failed row in order is reported, whichever worker failed first. */
-static void the_first_row_in_order_is_blamed(void **state)
+static void the_first_failed_row_in_order_is_reported(void **state)
 {
     (void)state;
     for (int i = 0; i < 20; i++) {
@@ -133,7 +133,7 @@ static void the_first_row_in_order_is_blamed(void **state)
 }
 
 /* A batch with skipped rows is shorter; it gets no rows from the next batch. */
-static void skipped_rows_close_up(void **state)
+static void skipped_rows_shorten_the_batch(void **state)
 {
     (void)state;
     for (int workers = 0; workers <= 8; workers += 4)
@@ -511,8 +511,8 @@ int main(void)
         cmocka_unit_test(p04_a_failed_read_is_an_error),
         cmocka_unit_test(p04_a_failed_conversion_is_an_error),
         cmocka_unit_test(p07_the_first_error_survives_the_epochs_end),
-        cmocka_unit_test(the_first_row_in_order_is_blamed),
-        cmocka_unit_test(skipped_rows_close_up),
+        cmocka_unit_test(the_first_failed_row_in_order_is_reported),
+        cmocka_unit_test(skipped_rows_shorten_the_batch),
         cmocka_unit_test(p06_a_stuck_worker),
         cmocka_unit_test(a_slow_sample_delays_its_own_batch),
         cmocka_unit_test(budgets),

@@ -98,7 +98,7 @@ static int check_table(const char *opts_type, const stki_option_table *table)
     return count;
 }
 
-static void the_header_says_what_the_rows_say(void **state)
+static void the_header_matches_the_rows(void **state)
 {
     (void)state;
     read_header();
@@ -232,7 +232,7 @@ static void members_are_checked_by_their_rows(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_header_says_what_the_rows_say),
+        cmocka_unit_test(the_header_matches_the_rows),
         cmocka_unit_test(fields_of_an_older_program),
         cmocka_unit_test(two_fields_of_one_name),
         cmocka_unit_test(members_are_checked_by_their_rows),

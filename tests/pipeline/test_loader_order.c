@@ -313,7 +313,7 @@ static double quality_of(stk_loader *loader)
 
 /* Row F11 (libffcv/ffcv#304): records sorted by class, 1000 classes, batches of 16. The note compares the number of
  * classes per batch with that of a full shuffle, and must match the batches. */
-static void block_says_how_well_it_mixes(void **state)
+static void block_reports_how_well_it_mixes(void **state)
 {
     enum { N = 64000, BATCH = 16, CLASS = N / 1000 };
     /* approximately, because this formula is for sampling with replacement */
@@ -518,7 +518,7 @@ static int64_t next_indices(stk_loader *loader, int batches, int64_t *out)
 
 /* Every kind of order can be resumed in the middle of an epoch with a different number of workers. A position of
  * another order is rejected. */
-static void every_order_goes_on(void **state)
+static void every_order_can_be_resumed(void **state)
 {
     static const char *const orders[] = {
         "order: random, split: {part: train, fraction: 0.3}",
@@ -681,14 +681,14 @@ int main(void)
         cmocka_unit_test(split_of_a_subset),
         cmocka_unit_test(weights_from_anywhere),
         cmocka_unit_test(weights_refused),
-        cmocka_unit_test(block_says_how_well_it_mixes),
+        cmocka_unit_test(block_reports_how_well_it_mixes),
         cmocka_unit_test(buckets_through_the_loader),
         cmocka_unit_test(an_order_that_fails_is_the_error_of_its_batch),
         cmocka_unit_test(no_batch_waits_for_a_sort),
         cmocka_unit_test(wrong_keys),
         cmocka_unit_test(empty_subsets),
         cmocka_unit_test(split_by_path),
-        cmocka_unit_test(every_order_goes_on),
+        cmocka_unit_test(every_order_can_be_resumed),
         cmocka_unit_test(allocations),
     };
 

@@ -99,7 +99,7 @@ static void on_missing_page(int number, siginfo_t *info, void *context)
 }
 
 /* Two files of 8 rows of two pages each; the second file ends before its row 6. */
-static void a_page_that_does_not_come(void **state)
+static void a_page_that_does_not_arrive(void **state)
 {
     enum { ROWS = 8, ROW_BYTES = 8192 };
     static unsigned char rows[ROWS * ROW_BYTES];
@@ -145,7 +145,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_transform_that_does_not_return),
-        cmocka_unit_test(a_page_that_does_not_come),
+        cmocka_unit_test(a_page_that_does_not_arrive),
     };
 
     assert_true(sem_init(&inside, 0, 0) == 0 && sem_init(&go_on, 0, 0) == 0);

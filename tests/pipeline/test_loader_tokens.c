@@ -293,7 +293,7 @@ static void documents_are_padded(void **state)
 }
 
 /* If the separating token never occurs, the whole file is one document, and a note says so. */
-static void a_token_that_is_nowhere(void **state)
+static void a_separator_that_never_occurs(void **state)
 {
     static const char *const cuts[] = {"begin: 7", "end: 7", "begin: 999"};
 
@@ -478,7 +478,7 @@ static void megatron_is_packed(void **state)
         }
 }
 
-static void packing_says_how_full_windows_are(void **state)
+static void packing_reports_how_full_windows_are(void **state)
 {
     static const char *const notes[] = {"t: 2 packed windows of 8 elements, 75.0 % of which are used",
                                         "t: 1 packed window of 16 elements, 75.0 % of which are used"};
@@ -525,12 +525,12 @@ int main(void)
         cmocka_unit_test(random_windows),
         cmocka_unit_test(windows_refused),
         cmocka_unit_test(documents_are_padded),
-        cmocka_unit_test(a_token_that_is_nowhere),
+        cmocka_unit_test(a_separator_that_never_occurs),
         cmocka_unit_test(documents_are_packed),
         cmocka_unit_test(packing_is_in_the_fingerprint),
         cmocka_unit_test(megatron_is_packed),
         cmocka_unit_test(packing_refused),
-        cmocka_unit_test(packing_says_how_full_windows_are),
+        cmocka_unit_test(packing_reports_how_full_windows_are),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -285,7 +285,7 @@ static void a_field_divides_groups(void **state)
         }
 }
 
-static void arrays_have_values_beside_them(void **state)
+static void arrays_with_values_in_other_fields(void **state)
 {
     const float *values = (const float *)(const void *)x;
     int64_t rows = drain(open_ok("{dataset: {fields: {x: {path: series.npy, source: {window: {length: 5, dilation: 3, "
@@ -695,7 +695,7 @@ static void windows_of_data_sets_that_differ(void **state)
     assert_non_null(strstr(err.message, "books"));
 }
 
-static void what_cannot_be_a_window_is_refused(void **state)
+static void invalid_windows_are_rejected(void **state)
 {
     (void)state;
     refuse(STK_E_UNSUPPORTED, "{dataset: {fields: {x: {path: a.txt, source: {window: {length: 2}}}}}}");
@@ -720,7 +720,7 @@ int main(void)
         cmocka_unit_test(a_clip_has_one_draw),
         cmocka_unit_test(shards_are_not_crossed),
         cmocka_unit_test(a_field_divides_groups),
-        cmocka_unit_test(arrays_have_values_beside_them),
+        cmocka_unit_test(arrays_with_values_in_other_fields),
         cmocka_unit_test(moving_windows_stay_in_their_group),
         cmocka_unit_test(a_failed_sample_fails_its_windows),
         cmocka_unit_test(resumes_and_ranks_agree),
@@ -733,7 +733,7 @@ int main(void)
         cmocka_unit_test(an_unreadable_file_fails_its_segment),
         cmocka_unit_test(no_window_fits),
         cmocka_unit_test(windows_of_data_sets_that_differ),
-        cmocka_unit_test(what_cannot_be_a_window_is_refused),
+        cmocka_unit_test(invalid_windows_are_rejected),
     };
 
     return cmocka_run_group_tests(tests, write_files, NULL);

@@ -87,7 +87,7 @@ static void one_is_held_for_long(void **state)
     stki_progress_destroy(NULL);
 }
 
-static void a_restart_forgets_what_is_out(void **state)
+static void a_restart_forgets_leased_steps(void **state)
 {
     stki_progress *progress;
     stki_totals after = totals_at(1), from = totals_at(100), before;
@@ -117,7 +117,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_prefix_of_released_steps),
         cmocka_unit_test(one_is_held_for_long),
-        cmocka_unit_test(a_restart_forgets_what_is_out),
+        cmocka_unit_test(a_restart_forgets_leased_steps),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -420,7 +420,7 @@ static void another_run_is_refused(void **state)
 }
 
 /* The report of a run has the fingerprints. They do not depend on the folder of the data. */
-static void fingerprints_are_told(void **state)
+static void fingerprints_are_reported(void **state)
 {
     char dir[512], command[2048], texts[2][64];
 
@@ -599,7 +599,7 @@ static void impossible_positions(void **state)
 
 /* ---- files ---- */
 
-static void by_way_of_a_file(void **state)
+static void through_a_file(void **state)
 {
     char dir[512], path[600], more[700];
     stk_loader *loader = open_with(1, 2, ""), *other;
@@ -738,7 +738,7 @@ static void the_digest_of_the_stream(void **state)
 }
 
 /* The digest continues after a restore in another loader, and the digests of the ranks add up. */
-static void the_digest_goes_on(void **state)
+static void the_digest_continues(void **state)
 {
     stk_loader *loader, *other;
     stk_digest_info whole, info;
@@ -858,7 +858,7 @@ static void on_a_device(void **state)
 /* ---- other states ---- */
 
 /* Restoring another position clears a data error. Going back makes it occur again. */
-static void out_of_an_error(void **state)
+static void after_an_error(void **state)
 {
     (void)state;
     for (int device = 0; device <= 1; device++) {
@@ -1079,14 +1079,14 @@ int main(void)
         cmocka_unit_test(another_order_is_named),
         cmocka_unit_test(the_place_of_erasing_is_compared),
         cmocka_unit_test(states_of_older_versions),
-        cmocka_unit_test(fingerprints_are_told),
+        cmocka_unit_test(fingerprints_are_reported),
         cmocka_unit_test(impossible_positions),
-        cmocka_unit_test(by_way_of_a_file),
+        cmocka_unit_test(through_a_file),
         cmocka_unit_test(paths_start_from_the_config),
         cmocka_unit_test(the_digest_of_the_stream),
-        cmocka_unit_test(the_digest_goes_on),
+        cmocka_unit_test(the_digest_continues),
         cmocka_unit_test(on_a_device),
-        cmocka_unit_test(out_of_an_error),
+        cmocka_unit_test(after_an_error),
         cmocka_unit_test(cancelled),
         cmocka_unit_test(a_large_data_set),
         cmocka_unit_test(early_breaks),

@@ -197,7 +197,7 @@ static void wait_until_it_waits(stk_loader *loader, int workers)
         }
 }
 
-static void descriptors_that_come_back(void **state)
+static void descriptors_that_become_available(void **state)
 {
     (void)state;
     for (int s = 0; s < ON_OPEN; s++)
@@ -226,7 +226,7 @@ static void descriptors_that_come_back(void **state)
         }
 }
 
-static void descriptors_that_do_not(void **state)
+static void descriptors_that_stay_unavailable(void **state)
 {
     (void)state;
     for (int s = 0; s < ON_OPEN; s++)
@@ -335,8 +335,8 @@ static void memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(descriptors_that_come_back),
-        cmocka_unit_test(descriptors_that_do_not),
+        cmocka_unit_test(descriptors_that_become_available),
+        cmocka_unit_test(descriptors_that_stay_unavailable),
         cmocka_unit_test(closing_ends_the_wait),
         cmocka_unit_test(scarce_in_the_system),
 #ifdef OWN_MALLOC

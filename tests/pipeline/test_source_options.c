@@ -323,7 +323,7 @@ static void stated_format(void **state)
 
 /* If only other members of the file take an option, the error names them; otherwise it says how to make the member
  * accept it. */
-static void a_member_that_does_not_take_it(void **state)
+static void members_that_do_not_accept_the_option(void **state)
 {
     const struct kind text = {.file = "a.tar", .source = "name: txt, ", .rest = ""},
                       number = {.file = "a.csv", .source = "name: n, ", .rest = ""};
@@ -361,7 +361,7 @@ static void bytes_of_arrays(void **state)
 }
 
 /* Two groups with an option of the same name must give it the same meaning. */
-static void names_are_clear(void **state)
+static void names_are_unambiguous(void **state)
 {
     (void)state;
     for (int g = 0; stki_source_group_at(g); g++)
@@ -495,8 +495,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_pair),      cmocka_unit_test(above_the_formats),
-        cmocka_unit_test(stated_format),   cmocka_unit_test(a_member_that_does_not_take_it),
-        cmocka_unit_test(bytes_of_arrays), cmocka_unit_test(names_are_clear)};
+        cmocka_unit_test(stated_format),   cmocka_unit_test(members_that_do_not_accept_the_option),
+        cmocka_unit_test(bytes_of_arrays), cmocka_unit_test(names_are_unambiguous)};
 
     make_files();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -171,7 +171,7 @@ static void blocks_stay_together(void **state)
     stk_loader_destroy(loader);
 }
 
-static void the_c_structs_say_the_same(void **state)
+static void the_c_structs_are_equivalent(void **state)
 {
     const char *paths[] = {stkt_path("shard*.npy")};
     stk_field_opts field = STK_FIELD_OPTS_INIT;
@@ -204,7 +204,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(patterns_are_shards),  cmocka_unit_test(samples_along_another_axis),
         cmocka_unit_test(windows_are_samples),  cmocka_unit_test(a_file_may_be_a_sample),
-        cmocka_unit_test(blocks_stay_together), cmocka_unit_test(the_c_structs_say_the_same),
+        cmocka_unit_test(blocks_stay_together), cmocka_unit_test(the_c_structs_are_equivalent),
     };
 
     return cmocka_run_group_tests(tests, write_files, NULL);

@@ -83,7 +83,7 @@ static void put_own(uint8_t *own)
     put(own + 48, 3, 8);
 }
 
-static void the_blob_is_as_drawn(void **state)
+static void the_blob_is_as_documented(void **state)
 {
     uint8_t blob[STKI_STATE_BYTES], expected[STKI_STATE_BYTES] = {0};
 
@@ -289,9 +289,9 @@ static void memory_may_run_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_blob_is_as_drawn), cmocka_unit_test(version_1_is_read),
-        cmocka_unit_test(both_forms_read_back), cmocka_unit_test(impossible_numbers_are_refused),
-        cmocka_unit_test(damage_is_noticed),    cmocka_unit_test(json_by_hand),
+        cmocka_unit_test(the_blob_is_as_documented), cmocka_unit_test(version_1_is_read),
+        cmocka_unit_test(both_forms_read_back),      cmocka_unit_test(impossible_numbers_are_refused),
+        cmocka_unit_test(damage_is_noticed),         cmocka_unit_test(json_by_hand),
         cmocka_unit_test(memory_may_run_out),
     };
 

@@ -280,7 +280,7 @@ static void test_a_file_that_changes(void **state)
 }
 
 /* Reading a file in two ways gives two different data sets, so a position saved for one is rejected by the other. */
-static void test_position_is_of_its_own(void **state)
+static void test_positions_of_the_two_ways_differ(void **state)
 {
     char text[1024], saved[256];
     stk_loader *loader;
@@ -343,7 +343,7 @@ int main(void)
         cmocka_unit_test(test_any_content),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_a_file_that_changes),
-        cmocka_unit_test(test_position_is_of_its_own),
+        cmocka_unit_test(test_positions_of_the_two_ways_differ),
         cmocka_unit_test(test_no_memory),
     };
 

@@ -242,7 +242,7 @@ static void budget(void **state)
     }
 }
 
-static void none_can_be_read(void **state)
+static void no_file_can_be_read(void **state)
 {
     stk_loader *loader = NULL;
 
@@ -262,8 +262,8 @@ static void none_can_be_read(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(skipped), cmocka_unit_test(substituted),      cmocka_unit_test(failed),
-        cmocka_unit_test(budget),  cmocka_unit_test(none_can_be_read),
+        cmocka_unit_test(skipped), cmocka_unit_test(substituted),         cmocka_unit_test(failed),
+        cmocka_unit_test(budget),  cmocka_unit_test(no_file_can_be_read),
     };
 
     return cmocka_run_group_tests(tests, write_files, NULL);

@@ -242,7 +242,7 @@ static void more_files_than_fit(void **state)
     }
 }
 
-static void a_file_a_sample(void **state)
+static void one_file_per_sample(void **state)
 {
     assert_int_equal(guard_on(state), 0);
     for (int ragged = 0; ragged < 2; ragged++)
@@ -432,7 +432,7 @@ static void two_workers_check_a_file(void **state)
 }
 
 /* With on_error: skip, the loader continues to the end with the remaining data. */
-static void the_other_files_go_on(void **state)
+static void the_other_files_continue(void **state)
 {
     assert_int_equal(guard_on(state), 0);
     for (int workers = 0; workers <= 4; workers += 2) {
@@ -519,7 +519,7 @@ static void the_same_with_pread(void **state)
     one_file(state);
     several_files(state);
     more_files_than_fit(state);
-    a_file_a_sample(state);
+    one_file_per_sample(state);
     access_word = "auto";
 }
 
@@ -572,12 +572,12 @@ int main(void)
         cmocka_unit_test(one_file),
         cmocka_unit_test(several_files),
         cmocka_unit_test(more_files_than_fit),
-        cmocka_unit_test(a_file_a_sample),
+        cmocka_unit_test(one_file_per_sample),
         cmocka_unit_test(rows_in_parts),
         cmocka_unit_test(rows_that_are_made),
         cmocka_unit_test(a_partner_in_another_file),
         cmocka_unit_test(two_workers_check_a_file),
-        cmocka_unit_test(the_other_files_go_on),
+        cmocka_unit_test(the_other_files_continue),
         cmocka_unit_test(the_same_with_pread),
         cmocka_unit_test(unwatched_with_pread),
         cmocka_unit_test(wrong_values_are_refused),

@@ -200,7 +200,7 @@ static void distributions(void **state)
     free(values);
 }
 
-static void whole_numbers(void **state)
+static void integers(void **state)
 {
     static const int64_t bounds[] = {1, 2, 3, 9, 33, 100};
 
@@ -280,9 +280,9 @@ static void neighbors(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(known_values),  cmocka_unit_test(keys),
-                                       cmocka_unit_test(exp_and_log),   cmocka_unit_test(distributions),
-                                       cmocka_unit_test(whole_numbers), cmocka_unit_test(extreme_beta),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(known_values), cmocka_unit_test(keys),
+                                       cmocka_unit_test(exp_and_log),  cmocka_unit_test(distributions),
+                                       cmocka_unit_test(integers),     cmocka_unit_test(extreme_beta),
                                        cmocka_unit_test(neighbors)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);

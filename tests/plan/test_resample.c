@@ -213,7 +213,7 @@ static void test_large_results(void **unused)
 
 /* The usual transform for evaluation: the shorter side resized to N, then a center crop. Only the center is
  * computed. */
-static void test_shorter_side_and_middle(void **unused)
+static void test_shorter_side_and_center(void **unused)
 {
     /* 53 * 24 / 37 = 34.4; (24 - 20) / 2 = 2; (34 - 19) / 2 = 7.5, rounded to even: 8 */
     const stki_resize_job job = {37, 53, 3, {0, 0, 53, 37}, 24, 34, STKI_FILTER_BILINEAR, 2, 8, 20, 19};
@@ -227,7 +227,7 @@ static void test_shorter_side_and_middle(void **unused)
     check_rows(loader, 20, 19, expect_fixed, &job);
 }
 
-static void test_crops_before_and_behind_resize(void **unused)
+static void test_crops_before_and_after_resize(void **unused)
 {
     /* pixels outside the crop are not read: the job's image is rows 5 to 33 and columns 3 to 50 */
     const stki_resize_job job = {28, 47, 3, {0.5, 1.5, 40, 27.25}, 30, 41, STKI_FILTER_LANCZOS, 2, 20, 9, 11};
@@ -345,7 +345,7 @@ static void expect_middle(int64_t index, uint8_t *pixels, const void *context)
     expect_image(index, pixels, &job);
 }
 
-static void test_middle_of_many_sizes(void **unused)
+static void test_center_of_many_sizes(void **unused)
 {
     const stki_resize_job job = {0, 0, 3, {0}, 0, 0, STKI_FILTER_HAMMING, 0, 0, 24, 24};
 
@@ -429,7 +429,7 @@ static void expect_half(int64_t index, uint8_t *pixels, const void *context)
     resize_by_hand(job, image, job->in_width, pixels);
 }
 
-static void test_images_given_smaller(void **unused)
+static void test_images_decoded_at_half_size(void **unused)
 {
     static const struct {
         const char *transforms;
@@ -460,7 +460,7 @@ static void test_images_given_smaller(void **unused)
 }
 
 /* Three epochs have the same bytes with any number of workers and each way of returning images. */
-static void test_workers_give_the_same(void **unused)
+static void test_workers_change_nothing(void **unused)
 {
     uint64_t expected = 0;
 
@@ -937,16 +937,26 @@ static void test_no_memory(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_resize_of_one_shape),      cmocka_unit_test(test_large_results),
-        cmocka_unit_test(test_shorter_side_and_middle),  cmocka_unit_test(test_crops_before_and_behind_resize),
-        cmocka_unit_test(test_crop_is_a_view),           cmocka_unit_test(test_images_of_many_sizes),
-        cmocka_unit_test(test_middle_of_many_sizes),     cmocka_unit_test(test_crop_of_many_sizes),
-        cmocka_unit_test(test_images_given_smaller),     cmocka_unit_test(test_workers_give_the_same),
-        cmocka_unit_test(test_images_that_are_alike),    cmocka_unit_test(test_images_without_a_layout),
-        cmocka_unit_test(test_a_box_for_each_sample),    cmocka_unit_test(test_parts_of_photographs),
-        cmocka_unit_test(test_layout_of_image_formats),  cmocka_unit_test(test_fast_photographs),
-        cmocka_unit_test(test_configs_that_are_refused), cmocka_unit_test(test_fields_that_are_refused),
-        cmocka_unit_test(test_samples_that_are_refused), cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_resize_of_one_shape),
+        cmocka_unit_test(test_large_results),
+        cmocka_unit_test(test_shorter_side_and_center),
+        cmocka_unit_test(test_crops_before_and_after_resize),
+        cmocka_unit_test(test_crop_is_a_view),
+        cmocka_unit_test(test_images_of_many_sizes),
+        cmocka_unit_test(test_center_of_many_sizes),
+        cmocka_unit_test(test_crop_of_many_sizes),
+        cmocka_unit_test(test_images_decoded_at_half_size),
+        cmocka_unit_test(test_workers_change_nothing),
+        cmocka_unit_test(test_images_that_are_alike),
+        cmocka_unit_test(test_images_without_a_layout),
+        cmocka_unit_test(test_a_box_for_each_sample),
+        cmocka_unit_test(test_parts_of_photographs),
+        cmocka_unit_test(test_layout_of_image_formats),
+        cmocka_unit_test(test_fast_photographs),
+        cmocka_unit_test(test_configs_that_are_refused),
+        cmocka_unit_test(test_fields_that_are_refused),
+        cmocka_unit_test(test_samples_that_are_refused),
+        cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

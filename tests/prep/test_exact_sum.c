@@ -32,7 +32,7 @@ static void test_terms_that_cancel(void **unused)
     }
 }
 
-static void test_whole_numbers(void **unused)
+static void test_integers(void **unused)
 {
     uint64_t state = 5;
 
@@ -123,7 +123,7 @@ static void test_many_terms(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_terms_that_cancel), cmocka_unit_test(test_whole_numbers),
+        cmocka_unit_test(test_terms_that_cancel), cmocka_unit_test(test_integers),
         cmocka_unit_test(test_rounding),          cmocka_unit_test(test_products),
         cmocka_unit_test(test_beyond_doubles),    cmocka_unit_test(test_many_terms),
     };

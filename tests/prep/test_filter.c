@@ -230,7 +230,7 @@ static void after_indices_and_before_split(void **unused)
 
 /* The validation part is exactly the fraction of the remaining samples: of the 4 cats, or of 6 of a list of 7
  * samples. */
-static void split_is_of_what_stays(void **unused)
+static void a_split_applies_to_the_remaining_samples(void **unused)
 {
     static const struct {
         const char *filter, *indices, *method;
@@ -259,7 +259,7 @@ static void split_is_of_what_stays(void **unused)
             }
 }
 
-static void what_cannot_be_read_stays(void **unused)
+static void unreadable_samples_are_kept(void **unused)
 {
     chosen c = {.filter = "{filter: {size: {field: file, min_height: 100}}}"};
     char path[600], text[200];
@@ -358,8 +358,8 @@ int main(void)
         cmocka_unit_test(by_sizes),
         cmocka_unit_test(by_bytes_of_files),
         cmocka_unit_test(after_indices_and_before_split),
-        cmocka_unit_test(split_is_of_what_stays),
-        cmocka_unit_test(what_cannot_be_read_stays),
+        cmocka_unit_test(a_split_applies_to_the_remaining_samples),
+        cmocka_unit_test(unreadable_samples_are_kept),
         cmocka_unit_test(filters_that_are_refused),
         cmocka_unit_test(memory_runs_out),
     };

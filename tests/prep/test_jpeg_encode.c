@@ -178,7 +178,7 @@ static void optimized_and_progressive(void **unused)
 }
 
 /* Rows with gaps, and an image whose file is larger than the buffer of the previous one. */
-static void rows_apart_and_room_that_grows(void **unused)
+static void rows_with_gaps_and_a_growing_buffer(void **unused)
 {
     enum { WIDTH = 400, HEIGHT = 300, APART = WIDTH * 3 + 13 };
     uint8_t *close = make_pixels(WIDTH, HEIGHT, 3), *apart = malloc(APART * HEIGHT);
@@ -208,7 +208,7 @@ static void rows_apart_and_room_that_grows(void **unused)
     stki_jpeg_room_fini(&second);
 }
 
-static void no_such_images(void **unused)
+static void rejected_shapes(void **unused)
 {
     const stki_jpeg_form form = {.quality = 90};
     const uint8_t pixels[16] = {0};
@@ -269,8 +269,8 @@ int main(void)
         cmocka_unit_test(as_pillow),
         cmocka_unit_test(restart_markers),
         cmocka_unit_test(optimized_and_progressive),
-        cmocka_unit_test(rows_apart_and_room_that_grows),
-        cmocka_unit_test(no_such_images),
+        cmocka_unit_test(rows_with_gaps_and_a_growing_buffer),
+        cmocka_unit_test(rejected_shapes),
         cmocka_unit_test(memory_runs_out),
     };
 

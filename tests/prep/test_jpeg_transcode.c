@@ -231,7 +231,7 @@ static stkt_bytes make_scans(void)
     return (stkt_bytes){data, size};
 }
 
-static void some_stay(void **unused)
+static void some_images_are_unchanged(void **unused)
 {
     const stkt_jpeg plain = {.width = 61, .height = 47, .h = 2, .v = 2};
     stkt_bytes base = stkt_jpeg_make(&plain);
@@ -288,7 +288,7 @@ static void damage_is_an_error(void **unused)
 }
 
 /* A size that the data does not justify must not cause an allocation of that size. */
-static void sizes_are_not_believed(void **unused)
+static void sizes_are_not_trusted(void **unused)
 {
     stkt_bytes file = stkt_jpeg_make(&kinds[14]);
     const size_t frame = (size_t)stkt_jpeg_find(file, 0xC2);
@@ -471,9 +471,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(coefficients_are_kept),
         cmocka_unit_test(segments_are_kept),
-        cmocka_unit_test(some_stay),
+        cmocka_unit_test(some_images_are_unchanged),
         cmocka_unit_test(damage_is_an_error),
-        cmocka_unit_test(sizes_are_not_believed),
+        cmocka_unit_test(sizes_are_not_trusted),
         cmocka_unit_test(a_job),
         cmocka_unit_test(tasks),
         cmocka_unit_test(refusals),

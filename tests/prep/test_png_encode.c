@@ -134,7 +134,7 @@ static void of_16_bits(void **unused)
     }
 }
 
-static void no_such_images(void **unused)
+static void rejected_shapes(void **unused)
 {
     const uint8_t pixels[16] = {0};
     void *file;
@@ -220,7 +220,7 @@ static void rows_of_a_field(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_same_pixels), cmocka_unit_test(of_16_bits),      cmocka_unit_test(no_such_images),
+        cmocka_unit_test(the_same_pixels), cmocka_unit_test(of_16_bits),      cmocka_unit_test(rejected_shapes),
         cmocka_unit_test(memory_runs_out), cmocka_unit_test(rows_of_a_field),
     };
 

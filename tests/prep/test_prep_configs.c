@@ -375,7 +375,7 @@ static void any_number_of_workers(void **state)
 }
 
 /* An image that an encoder rejects is left out with the name of its file, like one that a reader rejects. */
-static void images_that_are_none(void **state)
+static void files_that_are_not_images(void **state)
 {
     stk_prep_result result = {.struct_size = sizeof result};
     int64_t bytes, which = 0;
@@ -439,7 +439,7 @@ static void a_table_by_names(void **state)
 
 /* ---- arrays ---- */
 
-static void hdf5_cut_anew(void **state)
+static void hdf5_with_other_chunks(void **state)
 {
     enum { ROWS = 100, WIDTH = 200 };
     const int64_t shape[] = {WIDTH};
@@ -608,7 +608,7 @@ static void lines_of_json_by_a_vocabulary(void **state)
 }
 
 /* In a job given as text, the path of a vocabulary is relative to the same folder as other paths. */
-static void beside_a_text(void **state)
+static void paths_of_a_job_given_as_text(void **state)
 {
     static const char text[] =
         "dataset: {fields: {text: {path: texts.jsonl}}}\noutput: {path: beside.bin, format: tokens, "
@@ -668,7 +668,7 @@ static void another_vocabulary(void **state)
 
 /* Must run last: checks that every job in the folder was run, and that each begins with a comment that asks a
  * question. */
-static void all_of_them(void **state)
+static void every_job_was_run(void **state)
 {
     char path[600], first[200];
     DIR *folder;
@@ -702,15 +702,23 @@ static void all_of_them(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(folders_to_beton),     cmocka_unit_test(a_mixture_in_other_files),
-        cmocka_unit_test(folders_to_tar),       cmocka_unit_test(any_number_of_workers),
-        cmocka_unit_test(images_that_are_none), cmocka_unit_test(a_table_to_tar),
-        cmocka_unit_test(a_table_by_names),     cmocka_unit_test(folders_to_crops),
-        cmocka_unit_test(folders_to_npy),       cmocka_unit_test(parts_of_a_folder),
-        cmocka_unit_test(hdf5_cut_anew),        cmocka_unit_test(npy_to_int8),
-        cmocka_unit_test(lines_to_bytes),       cmocka_unit_test(lines_of_json_by_a_vocabulary),
-        cmocka_unit_test(beside_a_text),        cmocka_unit_test(another_vocabulary),
-        cmocka_unit_test(all_of_them),
+        cmocka_unit_test(folders_to_beton),
+        cmocka_unit_test(a_mixture_in_other_files),
+        cmocka_unit_test(folders_to_tar),
+        cmocka_unit_test(any_number_of_workers),
+        cmocka_unit_test(files_that_are_not_images),
+        cmocka_unit_test(a_table_to_tar),
+        cmocka_unit_test(a_table_by_names),
+        cmocka_unit_test(folders_to_crops),
+        cmocka_unit_test(folders_to_npy),
+        cmocka_unit_test(parts_of_a_folder),
+        cmocka_unit_test(hdf5_with_other_chunks),
+        cmocka_unit_test(npy_to_int8),
+        cmocka_unit_test(lines_to_bytes),
+        cmocka_unit_test(lines_of_json_by_a_vocabulary),
+        cmocka_unit_test(paths_of_a_job_given_as_text),
+        cmocka_unit_test(another_vocabulary),
+        cmocka_unit_test(every_job_was_run),
     };
 
     stkt_skip_syncs(true);

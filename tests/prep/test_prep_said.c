@@ -166,7 +166,7 @@ static void test_keys_of_prep(void **state)
     stk_prep_destroy(made);
 }
 
-static void test_the_words_of_the_job(void **state)
+static void test_errors_name_keys_of_jobs(void **state)
 {
     static const struct {
         const char *prep, *says;
@@ -311,7 +311,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_encodings),          cmocka_unit_test(test_keys_of_fields),
         cmocka_unit_test(test_keys_of_statistics), cmocka_unit_test(test_keys_of_a_step),
-        cmocka_unit_test(test_keys_of_prep),       cmocka_unit_test(test_the_words_of_the_job),
+        cmocka_unit_test(test_keys_of_prep),       cmocka_unit_test(test_errors_name_keys_of_jobs),
         cmocka_unit_test(test_late_with_force),    cmocka_unit_test(test_budget),
         cmocka_unit_test(test_budget_of_tables),   cmocka_unit_test(test_budget_of_long_texts),
     };

@@ -79,7 +79,7 @@ static void remove_file(const char *folder, const char *name)
     (void)unlink(path);
 }
 
-static void test_full_and_on(void **state)
+static void test_continues_after_a_full_disk(void **state)
 {
     const char *whole = stkt_path("whole");
 
@@ -127,7 +127,7 @@ static void test_full_and_on(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_full_and_on)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_continues_after_a_full_disk)};
     int failed;
 
     for (int i = 0; i < ROWS; i++) {

@@ -163,7 +163,7 @@ static void try_all(const void *options)
     try_extensions((stki_sink_field){.name = "x", .kind = STKI_SINK_BYTES, .dtype = STK_U8, .ndim = 1}, options);
 }
 
-static void test_what_passes_the_check_is_taken(void **state)
+static void test_accepted_fields_can_be_written(void **state)
 {
     static const struct {
         int64_t a, b;
@@ -205,7 +205,7 @@ static void refuse(const char *format, const stki_sink_field *fields, int count,
     assert_says(says);
 }
 
-static void test_what_a_message_says(void **state)
+static void test_messages(void **state)
 {
     const stki_sink_field
         png = {.name = "i",
@@ -280,8 +280,8 @@ static void test_endings(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_passes_the_check_is_taken),
-        cmocka_unit_test(test_what_a_message_says),
+        cmocka_unit_test(test_accepted_fields_can_be_written),
+        cmocka_unit_test(test_messages),
         cmocka_unit_test(test_endings),
     };
 

@@ -89,7 +89,7 @@ static void write_beside(const stki_sink_ops *ops, const stki_sink_opts *opts, c
     stki_mutex_fini(&s.lock);
 }
 
-static void test_sync_beside_append(void **state)
+static void test_sync_during_append(void **state)
 {
     struct {
         int64_t a, b;
@@ -117,7 +117,7 @@ static void test_sync_beside_append(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sync_beside_append)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sync_during_append)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -556,7 +556,7 @@ static void check_part(const struct setting *s, const stki_sink_file *files, int
     fail_msg("no file for %s", name);
 }
 
-static void test_arrays_come_back(void **state)
+static void test_arrays_are_read_back(void **state)
 {
     (void)state;
     for (int c = 0; c < CASES; c++) {
@@ -739,7 +739,7 @@ static void check_member(const char *path, const char *extension, int64_t row, c
     stki_container_release(container);
 }
 
-static void test_tar_comes_back(void **state)
+static void test_tar_is_read_back(void **state)
 {
     stki_sink_file file;
     struct setting s;
@@ -1097,10 +1097,10 @@ int main(void)
         cmocka_unit_test(test_packed),
         cmocka_unit_test(test_any_calls_any_threads),
         cmocka_unit_test(test_interrupted_anywhere),
-        cmocka_unit_test(test_arrays_come_back),
+        cmocka_unit_test(test_arrays_are_read_back),
         cmocka_unit_test(test_beton_is_the_public_one),
         cmocka_unit_test(test_beton_of_far_fewer_rows),
-        cmocka_unit_test(test_tar_comes_back),
+        cmocka_unit_test(test_tar_is_read_back),
         cmocka_unit_test(test_tar_keys),
         cmocka_unit_test(test_every_allocation_failing),
         cmocka_unit_test(test_every_write_failing),

@@ -232,7 +232,7 @@ static size_t put_token(char *to, const char *first, int letters, int id)
 
 /* A c joins the letters a after it one by one. Each time, the preceding b could also join them, but with a higher rank,
  * and so could two letters a. The queue of candidates therefore exceeds its capacity and must be cleaned up. */
-static void joins_that_wait(void **unused)
+static void stale_candidates_are_cleaned_up(void **unused)
 {
     enum { LENGTH = 480, LONGEST = 30 };
     char lines[8000], *text;
@@ -443,7 +443,7 @@ static void marks_are_composed(void **unused)
     stki_normalized_fini(&normalized);
 }
 
-static void steps_of_great_growth(void **unused)
+static void steps_that_enlarge_the_text(void **unused)
 {
     enum { LONGEST = 1024 };
     stki_token_steps steps = {0};
@@ -470,7 +470,7 @@ static void steps_of_great_growth(void **unused)
     stki_token_steps_fini(&steps);
 }
 
-static void options_that_do_not_go_together(void **unused)
+static void invalid_options(void **unused)
 {
     const char *file = golden("tokens_small.tiktoken");
     stki_tokenizer *tokenizer;
@@ -493,7 +493,7 @@ static void options_that_do_not_go_together(void **unused)
 }
 
 /* Text that the pattern does not match is not lost. An expression that takes too long causes an error for the text. */
-static void patterns_of_ones_own(void **unused)
+static void patterns_of_the_user(void **unused)
 {
     const char *file = golden("tokens_small.tiktoken");
     char hard[200];
@@ -587,7 +587,7 @@ static void pieces(void **unused)
 }
 
 /* A token that no merge produces is found only if merges are ignored. */
-static void tokens_that_merges_do_not_make(void **unused)
+static void tokens_that_no_merge_produces(void **unused)
 {
     static const char *const files[] = {"tokens_gpt2.json", "tokens_split.json"};
     stki_vocabulary *v;
@@ -770,15 +770,15 @@ int main(void)
         cmocka_unit_test(as_tokenizers),
         cmocka_unit_test(as_published_models),
         cmocka_unit_test(joins_as_defined),
-        cmocka_unit_test(joins_that_wait),
+        cmocka_unit_test(stale_candidates_are_cleaned_up),
         cmocka_unit_test(tiktoken_files_that_are_refused),
         cmocka_unit_test(tokenizer_files_that_are_refused),
         cmocka_unit_test(marks_are_composed),
-        cmocka_unit_test(steps_of_great_growth),
-        cmocka_unit_test(options_that_do_not_go_together),
-        cmocka_unit_test(patterns_of_ones_own),
+        cmocka_unit_test(steps_that_enlarge_the_text),
+        cmocka_unit_test(invalid_options),
+        cmocka_unit_test(patterns_of_the_user),
         cmocka_unit_test(pieces),
-        cmocka_unit_test(tokens_that_merges_do_not_make),
+        cmocka_unit_test(tokens_that_no_merge_produces),
         cmocka_unit_test(rows_of_a_field),
         cmocka_unit_test(memory_runs_out),
     };

@@ -166,7 +166,7 @@ class Bench(unittest.TestCase):
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         self.assertIn("interrupted", done.stdout)
 
-    def test_an_interrupt_is_not_forgiven(self):
+    def test_an_interrupt_is_not_ignored(self):
         with open(os.path.join(self.folder, "rude.py"), "w", encoding="utf8") as out:
             out.write("class It:\n    def __iter__(self): return iter([])\n    def __len__(self): raise KeyboardInterrupt\n"
                       "def make(): return It()\n")

@@ -48,7 +48,7 @@ class Epochs(Case):
                 self.assertEqual(sorted(seen), list(range(len(LABELS))))
             self.assertIsNone(loader.next())
 
-    def test_a_for_behind_the_last_epoch_raises(self):
+    def test_a_for_loop_after_the_last_epoch_raises(self):
         with open_digits(num_epochs=1) as loader:
             self.assertEqual(sum(1 for _ in loader), STEPS)
             for _ in range(2):
@@ -68,7 +68,7 @@ class Epochs(Case):
                 self.assertEqual(sum(1 for _ in loader), 3)
                 self.fails(RuntimeError, "end", list, loader)
 
-    def test_a_loop_left_early_goes_on(self):
+    def test_a_loop_left_early_continues(self):
         with open_digits() as loader:
             seen = []
             for batch in loader:
@@ -169,7 +169,7 @@ class Ranks(Case):
 
 
 class Positions(Case):
-    def test_a_state_goes_on_behind_the_last_batch(self):
+    def test_a_state_continues_after_the_last_batch(self):
         with open_digits() as loader:
             whole = run(loader, 40)
         with open_digits() as loader:
@@ -208,7 +208,7 @@ class Positions(Case):
 
 
 class Configs(Case):
-    def test_objects_say_what_a_file_says(self):
+    def test_objects_are_equivalent_to_a_file(self):
         fields = {"image": stoker.Field(pathlib.Path(DATA) / "digits_images.npy", transforms=[stoker.scale(0.5)]),
                   "label": os.path.join(DATA, "digits_labels.npy"),
                   "words": stoker.Field(synthetic={"count": len(LABELS), "shape": (numpy.int64(7),), "dtype": numpy.uint16,
@@ -259,7 +259,7 @@ class Configs(Case):
                              [("a", 3, len(LABELS)), ("b", 1, len(LABELS))])
             self.assertEqual(numpy.bincount(next(iter(loader)).sources).tolist(), [300, 100])
 
-    def test_a_dollar_sign_is_one(self):
+    def test_dollar_signs_are_kept(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "${HOME} $1.npy")
             numpy.save(path, numpy.arange(3))
@@ -440,7 +440,7 @@ class Lives(Case):
         self.fails(RuntimeError, "cancelled", next, loop)
         self.fails(TimeoutError, "timeout", loader.close)
 
-    def test_a_loop_goes_on_after_a_timeout(self):
+    def test_a_loop_continues_after_a_timeout(self):
         slow = {"x": stoker.Field(synthetic={"count": 3, "shape": [2], "read_time": "300ms"})}
         with stoker.Loader(slow, num_workers=1, timeout="150ms") as loader:
             late, steps = 0, []

@@ -87,7 +87,7 @@ class Transforms(Case):
         with stoker.Loader({"image": stoker.Field(DIGITS, transforms=[bad])}, batch_size=4) as loader:
             self.assertIn("is here", str(self.fails(ValueError, "bad_value", loader.next)))
 
-    def test_an_exception_that_keeps_the_input_is_told(self):
+    def test_an_exception_that_keeps_the_input_is_reported(self):
         kept = []
 
         def bad(image):
@@ -156,7 +156,7 @@ class Jobs(Case):
         self.assertLessEqual({now["phase"] for now in seen}, {"opening", "statistics", "rows", "joining", "finishing", "done"})
         self.assertTrue(stoker.prep(self.job(), dry_run=True)["output_exists"])
 
-    def test_errors_and_exceptions_come_out(self):
+    def test_errors_and_exceptions_are_raised(self):
         wrong = self.job()
         wrong["dataset"]["fields"]["image"]["path"] = "none.npy"
         self.fails(FileNotFoundError, "not_found", stoker.prep, wrong)

@@ -137,7 +137,7 @@ class Dtypes(Case):
 
 
 class Exports(Case):
-    def test_what_cannot_be_said_is_refused(self):
+    def test_tensors_that_cannot_be_exported_are_rejected(self):
         with open_digits(to=None) as loader:
             tensor = loader.next()["image"]
             self.assertRaises(BufferError, tensor.__dlpack__, dl_device=(2, 0))

@@ -768,7 +768,7 @@ static void test_empty_samples(void **unused)
     }
 }
 
-static void test_what_it_says_of_itself(void **unused)
+static void test_names_and_properties(void **unused)
 {
     stki_convert_desc desc = large_case(0, STK_U8, STK_F32);
     stki_convert *convert;
@@ -900,7 +900,7 @@ int main(void)
         cmocka_unit_test(test_rows_in_a_line),
         cmocka_unit_test(test_on_devices),
         cmocka_unit_test(test_empty_samples),
-        cmocka_unit_test(test_what_it_says_of_itself),
+        cmocka_unit_test(test_names_and_properties),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_failing_allocations),
     };

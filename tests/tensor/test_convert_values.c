@@ -85,7 +85,7 @@ static uint32_t bits_to(uint32_t bits, stk_dtype dst) /* an f32 given by its bit
 }
 
 /* apache/tvm#9558: the cast came before the clamp. */
-static void test_q02_what_no_integer_holds(void **unused)
+static void test_q02_values_beyond_the_integers(void **unused)
 {
     static const struct levels shifted = {-14, -128, 127}, narrow = {3, -7, 9};
 
@@ -267,7 +267,7 @@ static void test_the_callers_control_word(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_q02_what_no_integer_holds),
+        cmocka_unit_test(test_q02_values_beyond_the_integers),
         cmocka_unit_test(test_q03_ties_and_limits),
         cmocka_unit_test(test_i32_limits),
         cmocka_unit_test(test_a_lone_quantize_step),

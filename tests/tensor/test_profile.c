@@ -206,7 +206,7 @@ static void test_profile_summary(void **unused)
 
 /* ---- recording ---- */
 
-static void test_who_holds(void **unused)
+static void test_holders(void **unused)
 {
     stk_tensor base, view, copy;
     stk_holder holders[8];
@@ -553,7 +553,7 @@ int main(void)
         cmocka_unit_test(test_nested_operations),
         cmocka_unit_test(test_orders),
         cmocka_unit_test(test_profile_summary),
-        cmocka_unit_test(test_who_holds),
+        cmocka_unit_test(test_holders),
         cmocka_unit_test(test_every_view_is_a_holder),
         cmocka_unit_test(test_leaks),
         cmocka_unit_test(test_tags_nest),

@@ -285,7 +285,7 @@ static void test_into_any_view(void **unused)
 
 /* Both sides are reversed along the channel axis. The loop runs in the other direction and must also reverse the
  * channels. */
-static void test_both_turned_round(void **unused)
+static void test_both_sides_reversed(void **unused)
 {
     stk_tensor floats_there, integers_there, source, integers, back;
     stk_quant *quant;
@@ -648,7 +648,7 @@ int main(void)
         cmocka_unit_test(test_into_any_view),
         cmocka_unit_test(test_large),
         cmocka_unit_test(test_any_float_control),
-        cmocka_unit_test(test_both_turned_round),
+        cmocka_unit_test(test_both_sides_reversed),
         cmocka_unit_test(test_products_for_many),
         cmocka_unit_test(test_error_bound),
         cmocka_unit_test(test_layout_is_kept),

@@ -69,7 +69,7 @@ static void options_and_words_in_any_order(void **state)
     assert_int_equal(line.action, 3);
 }
 
-static void what_is_wrong_is_named(void **state)
+static void errors_name_the_option(void **state)
 {
     static const char *const cases[][2] = {
         {"--jsno", "--json"},
@@ -111,7 +111,7 @@ static void endings_are_checked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(options_and_words_in_any_order),
-                                       cmocka_unit_test(what_is_wrong_is_named), cmocka_unit_test(endings_are_checked)};
+                                       cmocka_unit_test(errors_name_the_option), cmocka_unit_test(endings_are_checked)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

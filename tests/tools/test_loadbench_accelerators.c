@@ -55,7 +55,7 @@ static void finds_the_largest(void **state)
             }
 }
 
-static void failures_end_it(void **state)
+static void failures_end_the_search(void **state)
 {
     struct lb_feed_search search;
     stk_error err;
@@ -82,7 +82,7 @@ static void write_config(const char *text)
 
 /* Sources that sleep do not compete: each accelerator gets a batch every 20 ms and computes for 5 ms. A sleep is never
  * shorter than requested, so a busy machine cannot improve the result. */
-static void as_busy_as_fed(void **state)
+static void as_busy_as_the_loader_permits(void **state)
 {
     struct lb_config config;
     struct lb_feed feed;
@@ -160,8 +160,11 @@ static int end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(finds_the_largest),     cmocka_unit_test(failures_end_it),   cmocka_unit_test(as_busy_as_fed),
-        cmocka_unit_test(ranks_of_one_data_set), cmocka_unit_test(an_error_ends_all),
+        cmocka_unit_test(finds_the_largest),
+        cmocka_unit_test(failures_end_the_search),
+        cmocka_unit_test(as_busy_as_the_loader_permits),
+        cmocka_unit_test(ranks_of_one_data_set),
+        cmocka_unit_test(an_error_ends_all),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -82,7 +82,7 @@ static stk_status wait_for_signal(const void *ask, void *out, stk_error *error)
     return STK_OK;
 }
 
-static void answers_come_back(void **state)
+static void results_are_returned(void **state)
 {
     const int64_t seven = 7;
 
@@ -163,7 +163,7 @@ static void run_config(struct lb_config *config, struct lb_result *result)
     assert_int_equal(result->run_count, 2);
 }
 
-static void the_result_outlives_its_limits(void **state)
+static void the_result_survives_failing_limits(void **state)
 {
     struct lb_result *result = calloc(1, sizeof *result);
     struct lb_config config;
@@ -201,7 +201,7 @@ static const char *text_of(FILE *file)
     return printed;
 }
 
-static void the_explanation_outlives_its_limit(void **state)
+static void the_explanation_survives_a_failing_limit(void **state)
 {
     static const char text[] = "dataset: {fields: {x: {synthetic: {count: 1000, shape: [16], dtype: u8}}}}\n"
                                "loader: {num_workers: 2}\n";
@@ -361,10 +361,10 @@ static void the_page_cache_stays(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(answers_come_back),
+        cmocka_unit_test(results_are_returned),
         cmocka_unit_test(a_child_that_ends_is_an_error),
-        cmocka_unit_test(the_result_outlives_its_limits),
-        cmocka_unit_test(the_explanation_outlives_its_limit),
+        cmocka_unit_test(the_result_survives_failing_limits),
+        cmocka_unit_test(the_explanation_survives_a_failing_limit),
         cmocka_unit_test(transfers_fit_the_memory),
         cmocka_unit_test(the_page_cache_stays),
     };

@@ -34,7 +34,7 @@ static void a_difference_is_shown(void **state)
 /* Nine values 1 to 9 are compared with a side that is always 1. The median of nine draws is at most 2 if five of them
  * are 1 or 2, which has a probability of 3.04 % (binomial, 9 and 2/9), and at most 1 with far less than 2.5 %. So the
  * interval ends at 2 and, by symmetry, at 8; one of 90 % would end at 3 and 7. */
-static void its_ends_are_those_of_95_percent(void **state)
+static void the_interval_is_one_of_95_percent(void **state)
 {
     const double before[] = {1, 1}, now[] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
     const struct lb_ratio_interval found = lb_bootstrap(before, 2, now, 9);
@@ -75,7 +75,7 @@ static double uniform(uint64_t *state)
 
 /* 100 times two sides of 15 values from one distribution: the interval contains 1 about 95 times. A percentile interval
  * of a median is not exact, so 90 to 100 are accepted. */
-static void it_holds_the_truth_as_often_as_it_says(void **state)
+static void it_contains_the_true_value_as_often_as_stated(void **state)
 {
     uint64_t random = 7;
     int held = 0;
@@ -96,9 +96,12 @@ static void it_holds_the_truth_as_often_as_it_says(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equal_sides_show_nothing),         cmocka_unit_test(a_difference_is_shown),
-        cmocka_unit_test(its_ends_are_those_of_95_percent), cmocka_unit_test(it_is_the_same_each_time),
-        cmocka_unit_test(too_few_values_are_not_known),     cmocka_unit_test(it_holds_the_truth_as_often_as_it_says),
+        cmocka_unit_test(equal_sides_show_nothing),
+        cmocka_unit_test(a_difference_is_shown),
+        cmocka_unit_test(the_interval_is_one_of_95_percent),
+        cmocka_unit_test(it_is_the_same_each_time),
+        cmocka_unit_test(too_few_values_are_not_known),
+        cmocka_unit_test(it_contains_the_true_value_as_often_as_stated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

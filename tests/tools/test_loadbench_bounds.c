@@ -46,7 +46,7 @@ static void photos_are_decoded(void **state)
     assert_non_null(strstr(codec_jpeg_version(), "libjpeg"));
 }
 
-static void what_is_no_jpeg(void **state)
+static void files_that_are_not_jpeg(void **state)
 {
     char path[600];
     const char *paths[] = {path};
@@ -307,7 +307,7 @@ static void unpacking_again_counts(void **state)
 
 /* One second on four processors, of which other processes used up to three. The process could have had the processors
  * that were left, its fair share, or those that it did use. */
-static void processors_that_were_there(void **state)
+static void available_processors(void **state)
 {
     struct lb_run run = {.elapsed_ns = 1000000000, .samples = 100, .batches = 100};
     struct lb_config config = {.bench = {.consumer = 0}};
@@ -442,13 +442,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(photos_are_decoded),
-        cmocka_unit_test(what_is_no_jpeg),
+        cmocka_unit_test(files_that_are_not_jpeg),
         cmocka_unit_test(chunks_are_unpacked),
         cmocka_unit_test(files_are_read),
         cmocka_unit_test(no_memory),
         cmocka_unit_test(bounds_by_hand),
         cmocka_unit_test(unpacking_again_counts),
-        cmocka_unit_test(processors_that_were_there),
+        cmocka_unit_test(available_processors),
         cmocka_unit_test(predictions_of_a_slow_disk),
         cmocka_unit_test(more_than_a_limit_is_explained),
         cmocka_unit_test(units_that_suit),

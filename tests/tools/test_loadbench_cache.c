@@ -66,7 +66,7 @@ static void no_address_space(void **state)
 
 /* Residency is checked after evicting and after reading. If the file system keeps pages (because it is in memory), a
  * cold run must be rejected. */
-static void let_go_and_read(void **state)
+static void evicted_and_read(void **state)
 {
     char path[600];
     struct lb_files files = {0};
@@ -100,7 +100,7 @@ static void let_go_and_read(void **state)
 }
 
 /* Half of a file, selected by an explicit range. */
-static void half_of_it(void **state)
+static void half_of_a_file(void **state)
 {
     char path[600];
     struct lb_residency there = {.known = true};
@@ -176,7 +176,7 @@ static void in_folders(void **state)
 }
 
 /* No files, a path that does not exist, and more bytes than memory. */
-static void nothing_there(void **state)
+static void missing_files(void **state)
 {
     struct lb_files files = {0};
     struct lb_residency there;
@@ -215,7 +215,7 @@ static int ask_as_nobody(const char *path)
     return WIFEXITED(result) ? WEXITSTATUS(result) : 1000 + WTERMSIG(result);
 }
 
-static void of_others(void **state)
+static void files_of_other_users(void **state)
 {
     char path[600];
 
@@ -249,8 +249,8 @@ static int end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(let_go_and_read),  cmocka_unit_test(half_of_it),    cmocka_unit_test(mapped_pages_stay),
-        cmocka_unit_test(in_folders),       cmocka_unit_test(nothing_there), cmocka_unit_test(of_others),
+        cmocka_unit_test(evicted_and_read), cmocka_unit_test(half_of_a_file), cmocka_unit_test(mapped_pages_stay),
+        cmocka_unit_test(in_folders),       cmocka_unit_test(missing_files),  cmocka_unit_test(files_of_other_users),
         cmocka_unit_test(no_address_space),
     };
     return cmocka_run_group_tests(tests, begin, end);

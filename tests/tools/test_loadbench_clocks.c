@@ -22,7 +22,7 @@ static void counters_are_differences(void **state)
     assert_int_equal(stats.workers, 2);
 }
 
-static void what_fits_is_left_alone(void **state)
+static void times_within_the_span_are_unchanged(void **state)
 {
     stk_loader_stats stats = {
         .workers = 2, .convert_ns = 120, .wait_slot_ns = 50, .wait_work_ns = 30, .wait_next_ns = 100};
@@ -83,7 +83,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counters_are_differences),
-        cmocka_unit_test(what_fits_is_left_alone),
+        cmocka_unit_test(times_within_the_span_are_unchanged),
         cmocka_unit_test(waits_from_before_are_cut),
         cmocka_unit_test(work_from_before_is_cut),
     };

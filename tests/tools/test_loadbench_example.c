@@ -71,7 +71,7 @@ static void check(const char *loader, const char *bench)
     stki_free(facts);
 }
 
-static void every_number_is_foreseen(void **state)
+static void every_number_is_in_the_example(void **state)
 {
     (void)state;
     check("num_workers: 2", "limit: true");
@@ -93,7 +93,7 @@ static stk_status foresee(const char *bench, const char *text, stk_error *err)
     return status;
 }
 
-static void what_cannot_be_is_refused(void **state)
+static void impossible_numbers_are_rejected(void **state)
 {
     static const struct {
         const char *bench, *require, *says; /* NULL: accepted */
@@ -145,8 +145,8 @@ static int remove_folder(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_number_is_foreseen),
-                                       cmocka_unit_test(what_cannot_be_is_refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_number_is_in_the_example),
+                                       cmocka_unit_test(impossible_numbers_are_rejected)};
 
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -147,7 +147,7 @@ static void not_from_a_cold_file(void **state)
     assert_false(limit.from_file);
 }
 
-static void awkward_questions(void **state)
+static void unusual_sizes(void **state)
 {
     (void)state;
     assert_false(measure((struct lb_limit_ask){.path = "/nowhere/at/all", .row_bytes = 10, .threads = 1}).from_file);
@@ -183,7 +183,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(copies_copy),   cmocka_unit_test(writes_write),         cmocka_unit_test(from_memory),
-        cmocka_unit_test(from_the_file), cmocka_unit_test(not_from_a_cold_file), cmocka_unit_test(awkward_questions),
+        cmocka_unit_test(from_the_file), cmocka_unit_test(not_from_a_cold_file), cmocka_unit_test(unusual_sizes),
         cmocka_unit_test(no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -35,7 +35,7 @@ static void one_thread_does_one_thing_after_the_other(void **state)
 }
 
 /* With one slot, filling and using alternate. With two, one slot is filled while the other is in use. */
-static void few_slots_make_them_take_turns(void **state)
+static void few_slots_force_alternation(void **state)
 {
     (void)state;
     assert_ms((struct lb_model){.workers = 1, .slots = 1, .work_s = 5 * MS, .consumer_s = 4 * MS}, 9);
@@ -59,7 +59,7 @@ static void device_slots_hold_the_copy_back(void **state)
     assert_ms(more, 4);
 }
 
-static void processors_set_an_end(void **state)
+static void processors_limit_the_rate(void **state)
 {
     (void)state;
     assert_ms((struct lb_model){.workers = 8, .slots = 16, .work_s = 8 * MS, .cpu_s = 8 * MS, .cores = 2}, 4);
@@ -68,7 +68,7 @@ static void processors_set_an_end(void **state)
 }
 
 /* Impossible numbers are replaced by the nearest possible ones. */
-static void odd_numbers_do_no_harm(void **state)
+static void impossible_numbers_are_replaced(void **state)
 {
     (void)state;
     assert_ms((struct lb_model){.workers = -3, .slots = 0, .tiles = 0, .work_s = 2 * MS, .consumer_s = 1 * MS}, 3);
@@ -80,12 +80,9 @@ static void odd_numbers_do_no_harm(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_slowest_decides),
-        cmocka_unit_test(one_thread_does_one_thing_after_the_other),
-        cmocka_unit_test(few_slots_make_them_take_turns),
-        cmocka_unit_test(device_slots_hold_the_copy_back),
-        cmocka_unit_test(processors_set_an_end),
-        cmocka_unit_test(odd_numbers_do_no_harm),
+        cmocka_unit_test(the_slowest_decides),         cmocka_unit_test(one_thread_does_one_thing_after_the_other),
+        cmocka_unit_test(few_slots_force_alternation), cmocka_unit_test(device_slots_hold_the_copy_back),
+        cmocka_unit_test(processors_limit_the_rate),   cmocka_unit_test(impossible_numbers_are_replaced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

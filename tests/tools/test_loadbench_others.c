@@ -89,7 +89,7 @@ static const struct lb_load start = {.known = true,
                                      .own_ns = SECOND / 2,
                                      .at_ns = 1000};
 
-static void what_is_not_our_own_is_theirs(void **state)
+static void other_processes_used_the_rest(void **state)
 {
     struct lb_load to = later(&start, 1.9, 0.6);
     struct lb_others others;
@@ -149,7 +149,7 @@ static void a_quota_leaves_room_for_others(void **state)
     assert_float_equal(others.used, 6.5, 1e-6);
 }
 
-static void what_cannot_be_believed_is_unknown(void **state)
+static void implausible_values_are_unknown(void **state)
 {
     struct lb_load to = later(&start, 1.9, 0.6), from = start;
     struct lb_others others;
@@ -229,10 +229,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_of_the_processors_that_may_be_used),
         cmocka_unit_test(old_and_broken_lines),
-        cmocka_unit_test(what_is_not_our_own_is_theirs),
+        cmocka_unit_test(other_processes_used_the_rest),
         cmocka_unit_test(threads_without_a_processor),
         cmocka_unit_test(a_quota_leaves_room_for_others),
-        cmocka_unit_test(what_cannot_be_believed_is_unknown),
+        cmocka_unit_test(implausible_values_are_unknown),
         cmocka_unit_test(repeats_together),
         cmocka_unit_test(reading),
     };

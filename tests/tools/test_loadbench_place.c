@@ -58,7 +58,7 @@ static void longest_mount(void **state)
     assert_string_equal(place.type, "tmpfs");
 }
 
-static void nothing_to_be_found(void **state)
+static void nothing_is_found(void **state)
 {
     struct lb_place place;
     struct lb_gpu gpu;
@@ -98,7 +98,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(longest_mount),
-        cmocka_unit_test(nothing_to_be_found),
+        cmocka_unit_test(nothing_is_found),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

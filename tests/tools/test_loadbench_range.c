@@ -64,7 +64,7 @@ static void lists_and_ranges(void **state)
         assert_string_equal(values_of(cases[i].text), cases[i].values);
 }
 
-static void what_is_wrong_is_said(void **state)
+static void errors_say_what_is_wrong(void **state)
 {
     static const struct {
         const char *text, *message;
@@ -125,7 +125,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lists_and_ranges),
-        cmocka_unit_test(what_is_wrong_is_said),
+        cmocka_unit_test(errors_say_what_is_wrong),
         cmocka_unit_test(memory_runs_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -88,7 +88,7 @@ static void assert_carries(const json_t *tree, const char *key)
     json_decref(carried);
 }
 
-static void a_page_carries_its_result(void **state)
+static void a_page_contains_its_result(void **state)
 {
     json_t *tree = measured();
 
@@ -98,7 +98,7 @@ static void a_page_carries_its_result(void **state)
 }
 
 /* Strings that could end the element early, or look like markup, must come back unchanged. */
-static void any_text_is_carried(void **state)
+static void any_text_is_preserved(void **state)
 {
     static const char *const texts[] = {
         "</script><script>alert(1)</script>", "<!--<script>", "]]>",  "\"\\'`${1}", "@CARRIED@",
@@ -114,7 +114,7 @@ static void any_text_is_carried(void **state)
     json_decref(tree);
 }
 
-static void what_could_be_markup_is_none(void **state)
+static void markup_in_values_is_escaped(void **state)
 {
     char *text = NULL;
     size_t size = 0;
@@ -129,7 +129,7 @@ static void what_could_be_markup_is_none(void **state)
 
 /* Compares with bins counted from the values. A value may be off by a bucket of the fine histogram, less than 1 %, so
  * values near a boundary are not used. */
-static void values_come_into_their_bins(void **state)
+static void values_are_in_the_right_bins(void **state)
 {
     static stki_histogram histogram;
     int64_t expected[200] = {0}, all = 0, counted = 0;
@@ -167,10 +167,10 @@ static void values_come_into_their_bins(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_page_carries_its_result),
-        cmocka_unit_test(any_text_is_carried),
-        cmocka_unit_test(what_could_be_markup_is_none),
-        cmocka_unit_test(values_come_into_their_bins),
+        cmocka_unit_test(a_page_contains_its_result),
+        cmocka_unit_test(any_text_is_preserved),
+        cmocka_unit_test(markup_in_values_is_escaped),
+        cmocka_unit_test(values_are_in_the_right_bins),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -79,7 +79,7 @@ static void unknown_names_are_suggested(void **state)
     json_decref(tree);
 }
 
-static void they_hold_or_not(void **state)
+static void requirements_are_met_or_not(void **state)
 {
     static const struct {
         const char *text;
@@ -127,7 +127,7 @@ static void they_hold_or_not(void **state)
     json_decref(tree);
 }
 
-static void wrong_ones_are_refused(void **state)
+static void wrong_requirements_are_rejected(void **state)
 {
     static const struct {
         const char *text, *message;
@@ -221,8 +221,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_are_found),
         cmocka_unit_test(unknown_names_are_suggested),
-        cmocka_unit_test(they_hold_or_not),
-        cmocka_unit_test(wrong_ones_are_refused),
+        cmocka_unit_test(requirements_are_met_or_not),
+        cmocka_unit_test(wrong_requirements_are_rejected),
         cmocka_unit_test(missing_steps_are_explained),
         cmocka_unit_test(all_of_them),
     };

@@ -234,7 +234,7 @@ static bool is_near(double found, double expected)
 
 /* On a busy machine, one of two runs may be slower than the other, but the difference shrinks as everything takes
  * longer. */
-static void what_is_predicted_comes(void **state)
+static void predictions_come_true(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof predictions / sizeof predictions[0]; i++) {
@@ -287,7 +287,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_slow_stage_is_named),
-        cmocka_unit_test(what_is_predicted_comes),
+        cmocka_unit_test(predictions_come_true),
         cmocka_unit_test(a_change_that_fails_is_noted),
     };
     stk_transform transform = STK_TRANSFORM_INIT;

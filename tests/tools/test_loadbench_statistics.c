@@ -40,7 +40,7 @@ static void nothing_is_zero(void **state)
     assert_float_equal(lb_ratio(1, 4), 0.25, 0);
 }
 
-static void numbers_for_people(void **state)
+static void numbers_are_readable(void **state)
 {
     static const struct {
         double value;
@@ -73,7 +73,7 @@ static void numbers_for_people(void **state)
 }
 
 /* A measured share is never printed as "0 %". */
-static void percentages_for_people(void **state)
+static void percentages_are_readable(void **state)
 {
     static const struct {
         double value;
@@ -117,7 +117,7 @@ static void table_is_aligned(void **state)
     free(table);
 }
 
-static void long_cells_are_cut(void **state)
+static void long_cells_are_truncated(void **state)
 {
     static const char *const row[] = {"0123456789012345678901234567890123456789012345678901234567890123456789"};
     struct lb_table *table = malloc(sizeof *table);
@@ -135,10 +135,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(medians),
         cmocka_unit_test(nothing_is_zero),
-        cmocka_unit_test(numbers_for_people),
-        cmocka_unit_test(percentages_for_people),
+        cmocka_unit_test(numbers_are_readable),
+        cmocka_unit_test(percentages_are_readable),
         cmocka_unit_test(table_is_aligned),
-        cmocka_unit_test(long_cells_are_cut),
+        cmocka_unit_test(long_cells_are_truncated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -126,7 +126,7 @@ static int64_t number_of(const json_t *json, const char *key)
     return json_integer_value(value);
 }
 
-static void a_line_an_interval(void **state)
+static void one_line_per_interval(void **state)
 {
     const struct lb_mark from = mark_at(2), until = mark_at(7);
     stk_worker_stats a[2] = {{.read_ns = 5}, {.read_ns = 6}}, b[2] = {{.read_ns = 25}, {.read_ns = 46}};
@@ -174,7 +174,7 @@ static void a_line_an_interval(void **state)
 }
 
 /* The remainder at the end of a run is not an interval. */
-static void a_rest_does_not_count(void **state)
+static void a_remainder_does_not_count(void **state)
 {
     struct lb_marks *marks;
     stk_worker_stats worker = {0};
@@ -216,9 +216,13 @@ static void trends_in_words(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(trends_in_words),       cmocka_unit_test(straight_line), cmocka_unit_test(noise_by_hand),
-        cmocka_unit_test(settles_after_a_while), cmocka_unit_test(thinned_out),   cmocka_unit_test(a_line_an_interval),
-        cmocka_unit_test(a_rest_does_not_count),
+        cmocka_unit_test(trends_in_words),
+        cmocka_unit_test(straight_line),
+        cmocka_unit_test(noise_by_hand),
+        cmocka_unit_test(settles_after_a_while),
+        cmocka_unit_test(thinned_out),
+        cmocka_unit_test(one_line_per_interval),
+        cmocka_unit_test(a_remainder_does_not_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,7 +67,7 @@ static void a_best_one_beyond_the_noise_is_named(void **state)
     assert_concludes((struct point[]){{1000, 1000, 1000}, {1500, 1500, 1500}}, 2, 1, 0, "most samples/s: a.b=1 (1500)");
 }
 
-static void nothing_follows_from_nothing(void **state)
+static void no_conclusion_without_results(void **state)
 {
     (void)state;
     assert_concludes((struct point[]){{0, 0, 0}}, 1, 5, 0, "");
@@ -88,7 +88,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_points_have_no_best_one),
         cmocka_unit_test(a_best_one_beyond_the_noise_is_named),
-        cmocka_unit_test(nothing_follows_from_nothing),
+        cmocka_unit_test(no_conclusion_without_results),
         cmocka_unit_test(columns_are_medians_of_the_repeats),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -150,7 +150,7 @@ static void labels_and_constants(void **state)
         assert_int_equal(out[i], -5);
 }
 
-static void senseless_asks_are_refused(void **state)
+static void invalid_specifications_are_rejected(void **state)
 {
     static const struct lb_values_ask asks[] = {
         {.kind = LB_VALUES_BYTES, .dtype = STK_F32},
@@ -318,7 +318,7 @@ int main(void)
         cmocka_unit_test(normal_numbers),
         cmocka_unit_test(out_of_range_saturates),
         cmocka_unit_test(labels_and_constants),
-        cmocka_unit_test(senseless_asks_are_refused),
+        cmocka_unit_test(invalid_specifications_are_rejected),
         cmocka_unit_test(numbers_beyond_the_dtype_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -248,7 +248,7 @@ static void repeats_that_disagree_lower_it(void **state)
     assert_int_equal(verdict.confidence, LB_CONFIDENCE_LOW);
 }
 
-static void what_cannot_be_judged_is_said(void **state)
+static void runs_that_cannot_be_judged_are_reported(void **state)
 {
     const struct lb_shares good = {LONG, .workers = 2, .convert = 0.9, .wait_next = 0.9};
     struct lb_shares shares = good;
@@ -439,7 +439,7 @@ static void others_leave_no_processor(void **state)
 }
 
 /* Three workers would permit 1.5 times the rate, and more slots twice the rate, but memory and disk do not. */
-static void limits_end_what_is_predicted(void **state)
+static void limits_bound_predictions(void **state)
 {
     struct lb_shares shares = clocks_of(2, 8, 0.01, 0, 0.005, 0);
     struct lb_model changed = lb_foresee_model(&shares);
@@ -587,13 +587,13 @@ int main(void)
         cmocka_unit_test(handing_over_is_one_of_the_stages),
         cmocka_unit_test(confidence_falls_as_the_second_comes_near),
         cmocka_unit_test(repeats_that_disagree_lower_it),
-        cmocka_unit_test(what_cannot_be_judged_is_said),
+        cmocka_unit_test(runs_that_cannot_be_judged_are_reported),
         cmocka_unit_test(a_quota_is_named),
         cmocka_unit_test(verdict_and_prediction_agree_about_slots),
         cmocka_unit_test(more_slots_by_hand),
         cmocka_unit_test(without_workers_nothing_is_handed_over),
         cmocka_unit_test(others_leave_no_processor),
-        cmocka_unit_test(limits_end_what_is_predicted),
+        cmocka_unit_test(limits_bound_predictions),
         cmocka_unit_test(a_loud_machine_lowers_confidence),
         cmocka_unit_test(unpacking_again_is_named),
         cmocka_unit_test(unpacking_once_by_hand),

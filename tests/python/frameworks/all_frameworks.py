@@ -194,7 +194,7 @@ class Accelerate(unittest.TestCase):
             batch = accelerate.utils.send_to_device(loader.next(), "cpu", non_blocking=True)
             self.assertIsInstance(batch, stoker.Batch)
 
-    def test_sharing_out_twice_is_refused(self):
+    def test_dividing_twice_is_refused(self):
         import accelerate
         with digits(rank=0, world_size=2, batch_size=32) as loader:
             shared_out = accelerate.data_loader.IterableDatasetShard(loader.dataset(), num_processes=2, process_index=0)
