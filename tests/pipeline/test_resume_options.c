@@ -317,7 +317,7 @@ static bool is_refused(const char *config, const char *set, const char *path, co
                  err.message, (int)blob, blob_err.message);
     /* If the position is accepted, the next batch must be the same as before. */
     if (blob == STK_OK && base->count > BEFORE && next_hash(loader, &hash, &status) && hash != base->hashes[BEFORE])
-        print_message("%s: the position is accepted, and goes on with another batch\n", set ? set : "unchanged");
+        fail_msg("%s: the position is accepted, but the next batch differs", set ? set : "unchanged");
     stk_loader_destroy(loader);
     return blob != STK_OK;
 }
