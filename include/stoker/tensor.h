@@ -183,7 +183,7 @@ STK_API stk_status stk_tensor_narrow(const stk_tensor *tensor, int dim, int64_t 
 /* Reverses an axis by negating its stride. */
 STK_API stk_status stk_tensor_flip(const stk_tensor *tensor, int dim, stk_tensor *out, stk_error *err);
 /* Repeats axes of size 1 with stride 0. A size of -1 keeps that of the axis; new axes are added in front.
- * STK_E_BAD_BROADCAST: the size of an axis that is not 1 would have to change. */
+ * STK_E_BAD_BROADCAST: a size other than 1 would have to change. */
 STK_API stk_status stk_tensor_expand(const stk_tensor *tensor, int ndim, const int64_t *shape, stk_tensor *out,
                                      stk_error *err);
 /* Removes the axis if its size is 1; otherwise the shape is unchanged. */

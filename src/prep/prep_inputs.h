@@ -1,5 +1,5 @@
-/* prep_inputs.h: the state of a job's input files at its start. If one of them changed before the job is complete, the
- * output would contain rows of both versions. */
+/* prep_inputs.h: the state of a job's input files at its start. If one of them changes before the job is complete, the
+ * output may contain rows of both versions. */
 #ifndef STKI_PREP_INPUTS_H
 #define STKI_PREP_INPUTS_H
 

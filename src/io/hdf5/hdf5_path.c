@@ -236,8 +236,8 @@ static stk_status step(struct walk *w, stki_hdf5_object *at, const char *name, s
                             : follow(w, at, &by_name, out, err);
 }
 
-/* Opens the object at which `path` starts through the library: the root for an absolute path, otherwise `from`, which
- * is opened again to get another ID. */
+/* Uses the library to open the object at which `path` starts: the root for an absolute path, otherwise `from`, which is
+ * opened again to get another ID. */
 static stk_status open_again(const struct walk *w, const stki_hdf5_object *from, const char *path,
                              stki_hdf5_object *out, stk_error *err)
 {

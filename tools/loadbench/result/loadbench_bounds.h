@@ -23,8 +23,7 @@ enum lb_bound_kind {
     LB_BOUND_DISK,         /* reading from the device */
     LB_BOUND_DECODE,       /* libjpeg-turbo alone */
     LB_BOUND_INFLATE,      /* libdeflate alone, decompressing each chunk as often as the run did */
-    LB_BOUND_INFLATE_ONCE, /* the same with each chunk decompressed once; only if the run decompressed chunks repeatedly
-                            */
+    LB_BOUND_INFLATE_ONCE, /* the same with each chunk decompressed once; only if the run decompressed some again */
     LB_BOUND_BUS,          /* pinned copies to the device */
     LB_BOUND_STEP,         /* steps of the consumer */
     LB_BOUND_KINDS

@@ -21,8 +21,7 @@ struct lb_result {
     struct lb_place place; /* storage of the first data file */
     struct lb_gpu gpu;     /* the GPU of a loader with a device */
     int run_count, limit_count;
-    bool from_open;      /* repeats are counted from the open call, because one of them ended within its ramp or is cold
-                          */
+    bool from_open;      /* all repeats are counted from the open call: one of them ended within its ramp, or is cold */
     struct lb_run *runs; /* counted from the open call or from the end of the ramp */
     struct lb_limit *limits;       /* measured right after the run with the same index */
     char limit_missing[256];       /* why there are no limits, or "" */
