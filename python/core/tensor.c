@@ -140,7 +140,7 @@ static PyObject *get_pinned(PyObject *object, void *unused)
 }
 
 /* NumPy's and PEP 3118's names of dtypes. 64-bit integers are "l" and "L", because NumPy's int64 is C's long; "q" would
- * become longlong, which is a different dtype. */
+ * become longlong, whose scalars are not instances of int64. */
 _Static_assert(sizeof(long) == 8, "l and L are the formats of 64-bit integers only if long has 64 bits");
 static const struct format {
     stk_dtype dtype;

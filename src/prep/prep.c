@@ -387,7 +387,7 @@ static stk_status make(stk_prep *prep, stki_prep_run *run, stk_error *err)
 }
 
 /* Acquires the lock for joining. If another process is joining, a task returns STK_E_BUSY; a process without tasks
- * waits until the other one ends. */
+ * waits until the other one has finished or was killed. */
 static stk_status lock_merge(const stk_prep *prep, stki_prep_run *run, const char *path, int *fd, stk_error *err)
 {
     return prep->opts.tasks > 1 ? stki_prep_lock_file(path, fd, err) : stki_prep_wait_lock(run, path, fd, err);

@@ -9,7 +9,7 @@
 
 /* Reads a whole file and NUL-terminates it; free with stki_free. STK_E_NOT_FOUND. */
 stk_status stki_prep_read_file(const char *path, char **text, int64_t *bytes, stk_error *err);
-/* Reads a JSON file. STK_E_NOT_FOUND; STK_E_CORRUPT: not JSON. */
+/* Reads a JSON file into a new JSON value. STK_E_NOT_FOUND; STK_E_CORRUPT: not JSON. */
 stk_status stki_prep_read_json(const char *path, json_t **out, stk_error *err);
 /* Returns `path` relative to a folder, such as "../data/x.npy". It is computed from the real paths of the folders, so
  * that it does not depend on the working directory. If one of them does not exist, returns the path unchanged. Free

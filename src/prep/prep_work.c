@@ -1,7 +1,7 @@
 /* prep_work.c: the work folder of a job, OUTPUT.prep next to the output or the folder given by prep.temporary.
  *
  *     job.json          the identity of the job; other jobs are rejected
- *     lock              shared: held by all processes that work here; exclusive: to empty the folder on restart
+ *     lock              shared: held by all processes that work here; exclusive: to delete files that others left
  *     merge.lock        held while joining and committing
  *     unit-00000.journal, …   journals of the units
  *     pieces/000000.rows, …   spooled pieces

@@ -29,7 +29,7 @@ struct stk_stream {
         STKI_STREAM_ENDED, /* wrapped: the handle was destroyed and the caller's stream may no longer exist */
         STKI_STREAM_LOST   /* like ENDED, but its last work could be neither marked by an event nor waited for */
     } ended;
-    stk_event *end; /* recorded after its last work; NULL: that work has completed, or the stream is LOST */
+    stk_event *end; /* recorded after its last work; NULL: LIVE, LOST, or that work has completed */
 };
 
 struct stk_event {

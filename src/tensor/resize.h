@@ -52,8 +52,8 @@ stk_status stki_resizer_create(stki_resizer **out, stk_error *err);
 stk_status stki_resizer_create_isa(enum stki_isa isa, stki_resizer **out, stk_error *err);
 void stki_resizer_destroy(stki_resizer *resizer); /* NULL is allowed */
 
-/* Recomputes only the tables whose parameters have changed. Errors as for stki_resize_check. After a failure, set must
- * succeed before the resizer is used. */
+/* Recomputes only the tables whose parameters have changed. STK_E_BAD_SHAPE: as for stki_resize_check. After a failure,
+ * set must succeed before the resizer is used. */
 stk_status stki_resizer_set(stki_resizer *resizer, const stki_resize_job *job, stk_error *err);
 const stki_resize_support *stki_resizer_support(const stki_resizer *resizer);
 /* Resizes an image. `in` is the address of the support's first pixel (support->top, support->left); only the support is

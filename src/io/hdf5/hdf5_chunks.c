@@ -215,7 +215,7 @@ static stk_status load(const stki_hdf5_chunks *c, int64_t number, void *to, void
     if (status == STK_OK && !stki_file_known_changed(c->file))
         return STK_OK;
     changed = stki_file_intact_in(c->file, &(stki_range){chunk->address, chunk->bytes}, 1, -1, err);
-    return changed != STK_OK ? changed : status; /* if the file changed, that is the cause of the failure */
+    return changed != STK_OK ? changed : status; /* a change of the file is an error, even if decoding succeeded */
 }
 
 stk_status stki_hdf5_chunks_load(const stki_hdf5_chunks *c, int64_t number, void *to, void *room, stk_error *err)

@@ -32,10 +32,10 @@ void stki_hdf5_chunks_destroy(stki_hdf5_chunks *chunks); /* NULL is allowed */
 /* Returns the size in bytes of the scratch memory that the caller provides for decoding a chunk. */
 int64_t stki_hdf5_chunks_room(const stki_hdf5_chunks *chunks);
 
-/* Returns the address of a chunk's elements in the mapping; NULL: the chunk is not stored unfiltered, or was never
- * written, which sets *missing. */
+/* Returns the address of a chunk's elements in the mapping; NULL: the file is not mapped, the chunk is not stored
+ * unfiltered inside it, or the chunk was never written, which sets *missing. */
 const char *stki_hdf5_chunks_mapped(const stki_hdf5_chunks *chunks, int64_t number, bool *missing);
-/* Like stki_hdf5_chunks_mapped, for an entry of the table; NULL: the chunk is not stored unfiltered. */
+/* Like stki_hdf5_chunks_mapped, for an entry of the table. */
 const char *stki_hdf5_chunks_mapped_entry(const stki_hdf5_chunks *chunks, const stki_hdf5_chunk *chunk);
 /* Returns the entry of a chunk after checking that it is inside the file; NULL with STK_OK: the chunk was never
  * written. */
