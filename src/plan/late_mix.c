@@ -38,8 +38,8 @@ static stk_status resolve(stki_field_plan *plan, stk_error *err)
     if (mix->mixup > 0 && !plan->one_hot.step && plan->field->shard_count > 0 && plan->field->shards[0]->indices)
         return stki_fail_node(
             err, mix->node,
-            "mixup would average the values of field %s, which are class numbers with source.color: index; "
-            "cutmix keeps each number",
+            "mixup would average the values of field %s, but with source.color: index they are class numbers; use "
+            "cutmix, which copies them unchanged",
             plan->name);
     if ((status = check_mixable(plan, mix->node, err)) != STK_OK)
         return status;

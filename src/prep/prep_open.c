@@ -261,7 +261,7 @@ static stk_status check_scratch(const stki_prep_run *run, stk_error *err)
                 err, STK_E_LIMIT,
                 (stki_place){NULL, -1, -1,
                              STKI_TEXT("%lld bytes in each of %lld threads", (long long)each, (long long)threads),
-                             STKI_TEXT("%lld in all (prep.memory_budget)", (long long)budget)},
+                             STKI_TEXT("at most %lld bytes in total (prep.memory_budget)", (long long)budget)},
                 "output.fields.%s: memory to encode the longest row, of %lld bytes: split texts first (split: %s, or "
                 "a pattern), lower prep.num_workers, or raise prep.memory_budget",
                 field->in.name, (long long)row, stki_token_pattern_list(NULL, words, sizeof words));

@@ -1,7 +1,7 @@
 /* transfer.h: copies bytes and elements between memory spaces, in stream order. The core queues its work on a device in
  * one stream: the given one, or the thread's current one. If both are NULL, the work is synchronous. If the copy reads
- * or writes host memory that the caller may reuse after the call, it waits for the stream, unless the caller requested
- * `non_blocking` and the memory is pinned, as in torch. */
+ * or writes host memory that the caller may reuse after the call, the call waits for the stream, unless, as in torch,
+ * the caller requested `non_blocking` and the memory is pinned. */
 #ifndef STKI_TRANSFER_H
 #define STKI_TRANSFER_H
 

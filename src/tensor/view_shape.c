@@ -136,7 +136,7 @@ stk_status stk_tensor_flatten(const stk_tensor *tensor, int first, int last, stk
     if (status != STK_OK)
         return status;
     if (first > last)
-        return stki_fail(err, STK_E_BAD_DIM, "flatten: dimension %d comes after %d", first, last);
+        return stki_fail(err, STK_E_BAD_DIM, "flatten: the first dimension, %d, comes after the last, %d", first, last);
     if (tensor->ndim == 0)
         return stk_tensor_reshape(tensor, 1, shape, out, err);
     if (first == last) {

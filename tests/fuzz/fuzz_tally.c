@@ -1,6 +1,6 @@
 /* Fuzz target: arbitrary bytes as saved statistics; the first two select the form. The checksum is corrected, because
- * no input would get past it. Accepted statistics must be equal after saving and loading, and it must be possible to
- * merge and report them. */
+ * no input would get past it. Accepted statistics must survive saving and loading unchanged, and merging and
+ * reporting them must succeed. */
 #include "allocate.h"
 #include "digest.h"
 #include "fuzz.h"

@@ -192,7 +192,7 @@ void pl_why_index(int64_t length, char *out, int size)
     else
         snprintf(out, (size_t)size,
                  "Indices of this axis are 0 to %" PRId64 ", or -1 to -%" PRId64
-                 " from the end. A slice may extend beyond the end; an index and narrow may not.",
+                 " from the end. A slice may extend beyond the end; an index or the range of narrow may not.",
                  length - 1, length);
 }
 

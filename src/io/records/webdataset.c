@@ -170,7 +170,7 @@ static stk_status add_members(stki_webdataset *set, const stki_decode_opts *deco
     if (status == STK_OK)
         warn_of_cut(set, decode);
     if (index->skipped > 0)
-        stki_container_warn(&set->base, "%" PRId64 " %s not part of a sample (no extension, or a hidden name)",
+        stki_container_warn(&set->base, "%" PRId64 " %s not part of a sample (hidden, or without an extension)",
                             index->skipped, index->skipped == 1 ? "file is" : "files are");
     if (index->links > 0)
         stki_container_warn(&set->base,
