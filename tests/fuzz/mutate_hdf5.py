@@ -233,7 +233,7 @@ def main():
                         out.write(data)
     for key, value in sorted(total.items()):
         print(f"{key}: {value}")
-    print(f"slowest: {slowest / 1000:.2f} s of processor time")
+    print(f"slowest: {slowest / 1000:.2f} s of CPU time")
     print(f"failures: {failed}")
     return failed > 0
 
