@@ -1,6 +1,6 @@
-/* create.h: creating tensors from constants, ranges, random numbers and existing memory. New tensors are row-major,
- * 64-byte aligned and on `device` (NULL: the CPU). Ownership and common errors are as in tensor.h. Any thread may call
- * these functions.
+/* create.h: creating tensors from constants, ranges, random numbers and existing memory. Newly allocated tensors are
+ * row-major, 64-byte aligned and on `device` (NULL: the CPU). Ownership and common errors are as in tensor.h. Any
+ * thread may call these functions.
  */
 #ifndef STOKER_CREATE_H
 #define STOKER_CREATE_H
@@ -40,7 +40,7 @@ extern "C" {
 
 STK_API stk_status stk_tensor_ones(stk_dtype dtype, int ndim, const int64_t *shape, stk_device *device, stk_tensor *out,
                                    stk_error *err);
-/* Every element is `value`. STK_E_BAD_VALUE: it does not fit the dtype (see stk_tensor_fill). */
+/* A tensor in which every element is `value`. STK_E_BAD_VALUE: `value` does not fit the dtype (see stk_tensor_fill). */
 STK_API stk_status stk_tensor_full(stk_dtype dtype, int ndim, const int64_t *shape, stk_scalar value,
                                    stk_device *device, stk_tensor *out, stk_error *err);
 /* A vector of start, start + step, … up to but excluding end. For an integer dtype, start and step are truncated after
@@ -49,7 +49,7 @@ STK_API stk_status stk_tensor_full(stk_dtype dtype, int ndim, const int64_t *sha
 STK_API stk_status stk_tensor_arange(stk_dtype dtype, stk_scalar start, stk_scalar end, stk_scalar step,
                                      stk_device *device, stk_tensor *out, stk_error *err);
 /* A vector of `count` evenly spaced numbers, the first exactly start and the last exactly end (count 1: only start).
- * For integer dtypes they are truncated. STK_E_BAD_ARG: count is negative. */
+ * For an integer dtype, the numbers are truncated. STK_E_BAD_ARG: count is negative. */
 STK_API stk_status stk_tensor_linspace(stk_dtype dtype, double start, double end, int64_t count, stk_device *device,
                                        stk_tensor *out, stk_error *err);
 /* A matrix with 1 on the main diagonal and 0 elsewhere. */
@@ -69,13 +69,13 @@ STK_API stk_status stk_tensor_randn(stk_dtype dtype, int ndim, const int64_t *sh
 /* ---- existing memory ---- */
 
 /* A CPU tensor that takes ownership of the caller's memory without copying it. `free_fn(context)` is called once, by
- * the thread that releases the last view (NULL: nothing is called). On failure the caller keeps the memory and free_fn
- * is not called. Strides are in bytes (NULL: row-major). Any alignment will do. STK_E_BAD_STRIDE: an element would lie
- * below `data`; to reverse an axis, use stk_tensor_flip. */
+ * the thread that releases the last view; free_fn may be NULL. On failure the caller keeps the memory and free_fn is
+ * not called. Strides are in bytes (NULL: row-major). The memory may have any alignment. STK_E_BAD_STRIDE: an element
+ * would lie below `data`; to reverse an axis, use stk_tensor_flip. */
 STK_API stk_status stk_tensor_wrap(void *data, stk_dtype dtype, int ndim, const int64_t *shape, const int64_t *strides,
                                    void (*free_fn)(void *context), void *context, stk_tensor *out, stk_error *err);
 /* A CPU vector of `count` elements starting at byte `offset` of the buffer, like NumPy's frombuffer. The memory is used
- * without a copy; any alignment will do. count -1: as many as the remaining bytes hold. free_fn is used as in
+ * without a copy and may have any alignment. count -1: as many as the remaining bytes hold. free_fn is used as in
  * stk_tensor_wrap; if it is NULL, the tensor is borrowed. STK_E_BAD_ARG: the offset or the elements are outside the
  * buffer, or, with count -1, the remaining bytes are not a multiple of the element size. */
 STK_API stk_status stk_tensor_from_buffer(void *buffer, int64_t buffer_bytes, stk_dtype dtype, int64_t count,

@@ -11,7 +11,7 @@
  * If a required argument is NULL, STK_E_BAD_ARG is returned. A writer may be used by one thread at a time. The file
  * gets its final name only after everything has been written, synced and checked; until then it is a temporary file in
  * the same folder, which is removed on failure. A failed commit leaves an existing file of that name unchanged, unless
- * the folder cannot be synced after the rename: then neither the new nor the old file remains.
+ * the folder cannot be synced after the rename: in that case neither the new nor the old file remains.
  */
 #ifndef STOKER_DATASET_H
 #define STOKER_DATASET_H
@@ -27,8 +27,8 @@ typedef struct stki_npy_writer stk_npy_writer;
 
 /* Creates a .npy file of rows of this dtype and shape; the array's shape is the number of rows followed by `row_shape`
  * (row_ndim 0: the array is a vector). Commit replaces an existing file of the same name. STK_E_UNSUPPORTED: the dtype
- * is bf16 or an 8-bit float, for which .npy has no name, and `alias` is not set. With `alias`, these are stored as
- * ml_dtypes stores them; the loader reads them with `source: {dtype: …}`. */
+ * is bf16 or an 8-bit float, for which .npy has no name, and `alias` is not set. With `alias`, such rows are stored as
+ * ml_dtypes stores them, and the loader reads the file with `source: {dtype: …}`. */
 STK_API stk_status stk_npy_create(const char *path, stk_dtype dtype, int row_ndim, const int64_t *row_shape, bool alias,
                                   stk_npy_writer **out, stk_error *err);
 /* Appends `count` rows, row-major and little-endian. After a failure, only abort and commit may be called, and commit
@@ -81,7 +81,7 @@ STK_API stk_status stk_writer_begin(stk_writer *writer, const char *name, stk_dt
 STK_API stk_status stk_writer_append(stk_writer *writer, const void *rows, int64_t count, stk_error *err);
 /* Ends the array. STK_E_BAD_SHAPE: fewer rows were appended than were declared in stk_writer_begin. */
 STK_API stk_status stk_writer_end(stk_writer *writer, stk_error *err);
-/* Writes a CPU tensor, with any strides, as one array. STK_E_BAD_DEVICE: it is on another device. */
+/* Writes a CPU tensor, with any strides, as one array. STK_E_BAD_DEVICE: the tensor is on another device. */
 STK_API stk_status stk_writer_add(stk_writer *writer, const char *name, const stk_tensor *tensor, stk_error *err);
 /* Finishes the file and frees the writer, even on failure. */
 STK_API stk_status stk_writer_commit(stk_writer *writer, stk_error *err);
@@ -89,17 +89,17 @@ STK_API stk_status stk_writer_commit(stk_writer *writer, stk_error *err);
 STK_API void stk_writer_abort(stk_writer *writer);
 
 /* ---- HDF5 ----
- * stoker calls libhdf5 under its own lock. If the program uses libhdf5 too, and that build is not thread-safe
- * (H5is_library_threadsafe), it must hold this lock for its own calls while stoker has HDF5 files open. The lock is
- * recursive: the same thread may call stoker while holding it. Do not fork while holding it, because stoker's fork
- * handler acquires it too.
+ * stoker calls libhdf5 under its own lock. If the program calls libhdf5 itself, and that build of libhdf5 is not
+ * thread-safe (H5is_library_threadsafe), the program must hold this lock during its calls while stoker has HDF5 files
+ * open. The lock is recursive: the same thread may call stoker while holding it. Do not fork while holding it, because
+ * stoker's fork handler acquires it too.
  */
 STK_API void stk_hdf5_lock(void);
 STK_API void stk_hdf5_unlock(void);
 
 /* ---- .beton ----
- * FFCV record files: samples of several fields in pages. The numbers of samples and fields are fixed at creation. The
- * bytes of the file do not depend on the number of threads.
+ * FFCV record files, which store samples of several fields in pages. The numbers of samples and fields are fixed at
+ * creation. The bytes of the file do not depend on the number of threads.
  */
 
 typedef struct stk_beton_writer stk_beton_writer;
@@ -117,10 +117,10 @@ typedef enum stk_beton_kind {
 typedef struct stk_beton_field {
     const char *name; /* 1 to 16 ASCII characters, unique */
     stk_beton_kind kind;
-    /* For NDARRAY and TENSOR only. The dtype must be one that NumPy has (STK_E_UNSUPPORTED). */
+    /* For NDARRAY and TENSOR only. NumPy must have the dtype (otherwise STK_E_UNSUPPORTED). */
     stk_dtype dtype;
     int ndim;             /* 1 to 32 */
-    const int64_t *shape; /* the last axis must not have length 0, because FFCV would lose it */
+    const int64_t *shape; /* the last axis must not have length 0, because FFCV would drop that axis */
 } stk_beton_field;
 
 /* The value of one field of one sample. */
@@ -199,12 +199,12 @@ typedef enum stk_tokens_format {
  * STK_E_UNSUPPORTED: the format does not support the dtype. */
 STK_API stk_status stk_tokens_create(const char *path, stk_tokens_format format, stk_dtype dtype,
                                      stk_tokens_writer **out, stk_error *err);
-/* Appends a document of `count` little-endian tokens, possibly 0. After a failure, only abort and commit may be called,
- * and commit fails too. STK_E_LIMIT: more tokens than the format allows, or, in Megatron's format, a u32 token of 2^31
- * or more. */
+/* Appends a document of `count` little-endian tokens; `count` may be 0. After a failure, only abort and commit may be
+ * called, and commit fails too. STK_E_LIMIT: more tokens than the format allows, or, in Megatron's format, a u32 token
+ * of 2^31 or more. */
 STK_API stk_status stk_tokens_append(stk_tokens_writer *writer, const void *tokens, int64_t count, stk_error *err);
 /* Finishes the file and frees the writer, even on failure. Megatron's .bin is renamed before the .idx, so if only the
- * latter fails, an existing .bin has already been replaced. */
+ * second rename fails, an existing .bin has already been replaced. */
 STK_API stk_status stk_tokens_commit(stk_tokens_writer *writer, stk_error *err);
 /* Deletes the unfinished file and frees the writer. NULL is allowed. */
 STK_API void stk_tokens_abort(stk_tokens_writer *writer);

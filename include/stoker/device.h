@@ -15,8 +15,9 @@
  * calling thread's current CUDA device is not changed.
  *
  * Memory and streams follow torch's rules. Work in a stream may still be running when the call that queued it returns:
- * its memory must stay valid, and host memory unchanged, until the stream has reached that point. With a NULL stream,
- * work is complete when the call returns (and runs after everything in CUDA's legacy default stream).
+ * until the stream has executed the work, the memory that it uses must stay valid, and host memory that it reads must
+ * not change. A call with a NULL stream returns when its work is complete; on a CUDA device, this work runs after
+ * everything that was queued before in CUDA's legacy default stream. Work in different streams is not ordered.
  */
 #ifndef STOKER_DEVICE_H
 #define STOKER_DEVICE_H
@@ -90,12 +91,13 @@ STK_API stk_status stk_stream_query(stk_stream *stream, stk_error *err);
  * times out. The function polls, so that a driver call that hangs cannot block it. */
 STK_API stk_status stk_stream_synchronize(stk_stream *stream, int64_t timeout_ns, stk_error *err);
 /* Makes work queued later in `stream` wait for the event, without blocking the caller. The event may belong to another
- * device. If that device is of another kind, the caller blocks, because their streams cannot wait for each other. */
+ * device. If that device is of another kind, the caller blocks until the event is complete, because devices of
+ * different kinds cannot wait for each other. */
 STK_API stk_status stk_stream_wait(stk_stream *stream, stk_event *event, stk_error *err);
 /* Queues work that takes `ns` nanoseconds, to emulate a training step in measurements. */
 STK_API stk_status stk_stream_spin(stk_stream *stream, int64_t ns, stk_error *err);
-/* Sets the stream that tensor operations of this thread on this device use; NULL: the default. Returns the previous
- * one. */
+/* Sets the calling thread's current stream for `device`, in which its tensor operations on that device run, and returns
+ * the previous one. NULL: no stream; operations are then complete when they return. */
 STK_API stk_stream *stk_stream_set_current(stk_device *device, stk_stream *stream);
 STK_API stk_stream *stk_stream_current(stk_device *device);
 
@@ -118,7 +120,7 @@ STK_API stk_status stk_event_elapsed(const stk_event *from, const stk_event *to,
 /* ---- memory ---- */
 
 /* Memory for tensors on a device comes from a caching allocator, which keeps freed blocks for reuse (the terms are
- * PyTorch's). Pinned host memory for the device comes from a second one. */
+ * PyTorch's). Pinned host memory for the device comes from a second allocator. */
 typedef enum stk_device_memory { STK_MEMORY_DEVICE = 0, STK_MEMORY_PINNED = 1 } stk_device_memory;
 
 typedef struct stk_device_memory_stats {

@@ -1,10 +1,10 @@
 /* dlpack.h: zero-copy exchange of tensors with other libraries through DLPack. There are two structs: DLManagedTensor
  * of version 0.6, and DLManagedTensorVersioned of version 1. The latter is also declared here as stk_dlpack_versioned,
- * for programs with an older <dlpack/dlpack.h>: a pointer to one may be cast to a pointer to the other. (Source of the
- * layout: include/dlpack/dlpack.h of github.com/dmlc/dlpack, versions 1.0 and 1.1.)
+ * for programs with an older <dlpack/dlpack.h>: a pointer to either struct may be cast to a pointer to the other.
+ * (Source of the layout: include/dlpack/dlpack.h of github.com/dmlc/dlpack, versions 1.0 and 1.1.)
  *
  * Lifetime: an export holds a reference to the tensor's storage until its deleter is called. The consumer must call the
- * deleter once, from any thread. An import calls the deleter when its last view is released.
+ * deleter once, from any thread. The deleter of an imported tensor is called when its last view is released.
  */
 #ifndef STOKER_DLPACK_H
 #define STOKER_DLPACK_H
@@ -45,8 +45,8 @@ typedef struct stk_dlpack_versioned {
 } stk_dlpack_versioned;
 
 /* Exports a tensor whose memory is owned by a reference-counted storage. STK_E_UNSUPPORTED: a borrowed tensor or a view
- * of a mapped file (clone it first), the opposite byte order, a dtype that the version does not have (0.6 has no 8-bit
- * floats; bool becomes u8), the host device (DLPack has no such device), or, for 0.6, which has no flag for it, a
+ * of a mapped file (clone it first), the opposite byte order, a dtype that the DLPack version does not have (0.6 has no
+ * 8-bit floats; bool becomes u8), the host device (DLPack has no such device), or, for 0.6, which has no flag for it, a
  * read-only tensor. The export does not wait for queued work that uses a GPU tensor: the consumer's stream must wait
  * for an event recorded after that work. STK_E_BAD_STRIDE: a stride is not a multiple of the element size. Negative
  * strides are exported unchanged; not every library accepts them. */

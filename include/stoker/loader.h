@@ -15,8 +15,9 @@
  *     stk_loader_destroy(loader);
  *
  * If the option `device` names a device, the tensors of a batch are copied to its memory in advance; indices and mask
- * are in ordinary memory. stk_loader_next_on does not block the host: work that is queued in the stream afterwards runs
- * after the copy, and stk_batch_release_on keeps the slot until the stream has reached that point (docs/guides/gpu.md).
+ * are in ordinary memory. stk_loader_next_on does not block until the copy is done; instead, work queued in the stream
+ * after the call runs after the copy. After stk_batch_release_on, the slot is refilled only when the stream has
+ * executed the work that was queued in it before (docs/guides/gpu.md).
  *
  *     while ((status = stk_loader_next_on(loader, stream, 60 * 1000000000LL, &batch, &err)) == STK_OK) {
  *         … queue the training step in `stream` …
@@ -91,14 +92,14 @@ typedef enum stk_stores { STK_STORES_AUTO = 0, STK_STORES_CACHED = 1, STK_STORES
 
 /* ---- custom transforms ----
  *
- * A function of the program that maps a sample to a sample. It is named as the first step in a field's list of
- * transforms: `transforms: [{call: NAME}, …]`. The following steps process its result as if it were in the file (with
- * the layout source.layout).
+ * A custom transform is a function of the program that maps a sample to a sample. A config names it as the first step
+ * in a field's list of transforms: `transforms: [{call: NAME}, …]`. The following steps process its result as if it
+ * were in the file (with the layout source.layout).
  *
  * Threads: any number of workers call `run` concurrently, each for a different sample. `context` must stay valid while
- * a loader that uses the transform is open; `run` must synchronize access to it. `run` must be a pure function of its
- * input and of `random`, otherwise batches depend on the number of workers. It is called for every sample, so it should
- * not allocate. It must not call this loader.
+ * a loader that uses the transform is open, and `run` must synchronize access to it. `run` must be a pure function of
+ * its input and of `random`, otherwise batches depend on the number of workers. It is called for every sample, so it
+ * should not allocate memory. It must not call functions of the loader that calls it.
  */
 typedef struct stk_transform_call {
     uint32_t struct_size; /* set by the library */
@@ -111,8 +112,8 @@ typedef struct stk_transform {
     uint32_t unused;
     const char *name; /* 1 to 63 bytes; copied */
     /* Called once when a loader is opened. `in` has the dtype and shape of the samples (the largest shape, if they
-     * vary) and no data. Set dtype, ndim and shape of `out`, which is initialized to `in`. NULL: dtype and shape are
-     * unchanged. If it returns anything other than STK_OK, opening the loader fails with the error's message. */
+     * vary) and no data. Set dtype, ndim and shape of `out`, which is initialized to `in`. If it returns anything other
+     * than STK_OK, opening the loader fails with the error's message. NULL: `run` changes neither dtype nor shape. */
     stk_status (*shape)(void *context, const stk_tensor *in, stk_tensor *out, stk_error *err);
     /* Called for each sample. `in`: the sample, read-only, with any strides, possibly in the opposite byte order
      * (STK_TENSOR_SWAPPED). `out`: row-major memory of the declared shape, 64-byte aligned, uninitialized: write all of
@@ -126,8 +127,8 @@ typedef struct stk_transform {
 } stk_transform;
 #define STK_TRANSFORM_INIT STK_OPTS_INIT(stk_transform)
 
-/* Registers the transform under its name in this process, for loaders opened later; an existing name is replaced. Any
- * thread. STK_E_LIMIT: 64 transforms are registered. */
+/* Registers the transform under its name in this process, for loaders opened later. A transform registered before under
+ * the same name is replaced. Any thread. STK_E_LIMIT: 64 transforms are registered. */
 STK_API stk_status stk_transform_register(const stk_transform *transform, stk_error *err);
 
 /* One named field. Strings are copied. Members "in the config language" hold the text of a config value; an empty
@@ -160,8 +161,8 @@ typedef struct stk_field_opts {
 typedef struct stk_dataset_opts {
     uint32_t struct_size; /* set by STK_DATASET_OPTS_INIT */
     uint32_t field_count;
-    const stk_field_opts *fields; /* names must be the same in every data set; dtype, layout and transforms are taken
-                                     from the first data set, and the others must omit or repeat them */
+    const stk_field_opts *fields; /* field names must be the same in every data set; dtype, layout and transforms are
+                                     taken from the first data set, and the others must omit or repeat them */
     const char *name;             /* name of the data set; NULL: its number */
     double weight;                /* share of an epoch, relative to the other weights; 0: the data set is not used */
     const int64_t *indices;       /* a subset of its samples; NULL: all */
@@ -182,7 +183,7 @@ typedef struct stk_loader_opts {
     int64_t num_workers; /* 0: STK_WORKERS_AUTO; STK_WORKERS_INLINE; or 1 to 1024 */
     int64_t prefetch;    /* number of slots, including leased ones: 1 to 1024; 0: 4, or up to 16 if they are small */
     /* What happens to an incomplete last step of an epoch. PARTIAL: it is divided among the ranks like the others;
-     * DROP: it is omitted; PAD: it is completed with the epoch's first samples, with mask 0. */
+     * DROP: it is omitted; PAD: it is completed with the epoch's first samples, whose mask is 0. */
     stk_last_batch last_batch;
     int64_t num_epochs;       /* 0: 1; STK_EPOCHS_ENDLESS */
     stk_pin pin_memory;       /* whether the slots are in pinned memory; AUTO: if `device` is a GPU */
@@ -230,13 +231,13 @@ typedef struct stk_loader_opts {
     int64_t device_prefetch; /* number of batches on the device, including held ones: 1 to 64; 0: 2; needs a device */
     stk_convert_by convert;  /* whether the workers (HOST) or the device convert the rows; AUTO: the faster one, as
                                 measured at open */
-    /* Optional: returns memory of the caller for the rows of a field on the device, one buffer for each of the
-     * device_prefetch slots. Called while the loader opens, for every field and slot; `bytes` is the size of a full
-     * batch. The memory must stay valid until the loader is destroyed and the batches held are released. If close
-     * abandoned copies (STK_E_TIMEOUT), it must also stay valid until the device is idle, because they may still write
-     * to it. Return NULL for all slots of a field to use the loader's own memory. Not called for fields whose rows
-     * differ in length. The loader still reserves space for the field in its own device slots, but uses it only if the
-     * device converts the field. */
+    /* Optional callback that returns memory of the caller for the rows of a field on the device, one buffer for each of
+     * the device_prefetch slots. Called while the loader opens, for every field and slot; `bytes` is the size of the
+     * field's tensor in a full batch. The memory must stay valid until the loader is destroyed and the batches held are
+     * released. If close returned STK_E_TIMEOUT and abandoned copies, the memory must also stay valid until the device
+     * is idle, because these copies may still write to it. Return NULL for all slots of a field to use the loader's own
+     * memory. Not called for fields whose rows differ in length. Even for a field with buffers of the caller, the
+     * loader reserves space in its own device slots; it uses this space only if the device converts the field. */
     void *(*device_buffer)(void *context, const char *field, int slot, int64_t bytes);
     void *device_buffer_context;
     /* Path of NAME.manifest.json, written by the preparation job that wrote the files (docs/reference/prep.md). When
@@ -257,27 +258,30 @@ typedef struct stk_loader_opts {
 /* Opens a loader, which must be freed with stk_loader_destroy. STK_E_CONFIG: an option is invalid. A file that cannot
  * be used has another status, such as STK_E_NOT_FOUND or STK_E_CORRUPT. */
 STK_API stk_status stk_loader_open(const stk_loader_opts *opts, stk_loader **out, stk_error *err);
-/* Opens a config file (docs/reference/config.md). `sets` are assignments such as "loader.batch_size=256" that override
- * it, or "loader.num_epochs?=0" for an option that it does not set. */
+/* Opens the loader that a config file describes (docs/reference/config.md). `sets` are assignments that override values
+ * of the file, such as "loader.batch_size=256"; an assignment with ?=, such as "loader.num_epochs?=0", applies only if
+ * the file does not set the option. */
 STK_API stk_status stk_loader_open_file(const char *path, const char *const *sets, int set_count, stk_loader **out,
                                         stk_error *err);
-/* Opens a config given as text. Relative paths in it are relative to `base_dir` (NULL: the working directory). */
+/* Opens the loader that a config given as text describes. Relative paths in it are relative to `base_dir` (NULL: the
+ * working directory). */
 STK_API stk_status stk_loader_open_text(const char *text, const char *base_dir, const char *const *sets, int set_count,
                                         stk_loader **out, stk_error *err);
 /* Reads and checks a config as stk_loader_open_file does, without opening any data. */
 STK_API stk_status stk_loader_check_file(const char *path, const char *const *sets, int set_count, stk_error *err);
-/* Returns the config as a single text that has the same meaning in any folder: includes, variables and assignments are
- * applied, and paths are absolute. Sections of other programs are kept. Free *out with stk_text_free. */
+/* Returns the config as one self-contained string that means the same in any folder: includes, variables and
+ * assignments are applied, and paths are absolute. Sections of other programs are kept. Free *out with stk_text_free.
+ */
 STK_API stk_status stk_loader_config_text(const char *path, const char *const *sets, int set_count, char **out,
                                           stk_error *err);
-/* Stops the workers, which first finish their current tiles, and the copies to a device. Waits for all of them for at
- * most close_timeout in total. Batches still held stay valid until they are released. May be called more than once.
- * STK_E_TIMEOUT: some workers (listed in the message) are stuck in a system call, or copies do not finish; the
- * resources they use are freed when they do. */
+/* Stops the copies to a device and the workers, which first finish their current tiles. Waits for copies and workers
+ * for at most close_timeout in total. Batches still held stay valid until they are released. May be called more than
+ * once. STK_E_TIMEOUT: some workers (listed in the message) or copies did not finish in time, such as a worker that is
+ * stuck in a system call; the resources that they use are freed once they finish. */
 STK_API stk_status stk_loader_close(stk_loader *loader, stk_error *err);
 /* Closes the loader if it is open, and frees the handle. Then waits for streams that still use its memory, for the rest
- * of close_timeout. A background thread frees memory that streams use for longer than that; memory of held batches is
- * freed when they are released. NULL is allowed. */
+ * of close_timeout. Memory that streams still use after that is freed by a background thread once they are done with
+ * it; memory of held batches is freed when they are released. NULL is allowed. */
 STK_API void stk_loader_destroy(stk_loader *loader);
 
 /* ---- batches ---- */
@@ -288,8 +292,9 @@ STK_API void stk_loader_destroy(stk_loader *loader);
  * other error concerns the data of this batch; later calls return it again, until stk_loader_restore or stk_loader_seek
  * clears it. After a copy to a device has failed, the loader cannot continue. */
 STK_API stk_status stk_loader_next(stk_loader *loader, stk_batch **out, stk_error *err);
-/* Like stk_loader_next, with a timeout in ns; STK_TIMEOUT_INFINITE never times out. With timeout 0 it returns
- * immediately; with STK_WORKERS_INLINE, it first computes one part of the batch, so repeated calls complete it. */
+/* Like stk_loader_next, with a timeout in ns; STK_TIMEOUT_INFINITE never times out. With a timeout of 0, it does not
+ * block; with STK_WORKERS_INLINE, each such call computes one part of the batch, so repeated calls complete the batch.
+ */
 STK_API stk_status stk_loader_next_timeout(stk_loader *loader, int64_t timeout_ns, stk_batch **out, stk_error *err);
 /* For a loader with a device: returns the next batch without blocking on its copy. Work queued later in `stream`, a
  * stream of that device, runs after the copy. With a NULL stream, and in stk_loader_next, the host blocks until the
@@ -299,17 +304,18 @@ STK_API stk_status stk_loader_next_on(stk_loader *loader, stk_stream *stream, in
                                       stk_error *err);
 /* Releases the batch in stream order: work already queued in `stream` may still use it. Does not block: a slot on the
  * device is refilled after that work in stream order, and a slot in ordinary memory once the stream, which may belong
- * to any device, has executed that work. With a NULL stream, and in stk_batch_release, no queued work may use the
- * batch. */
+ * to any device, has executed that work. With a NULL stream, as with stk_batch_release, no work that is still queued or
+ * running may use the batch. */
 STK_API void stk_batch_release_on(stk_batch *batch, stk_stream *stream);
 /* Releases the batch; its tensors must not be used any more. Several batches may be held at once and released in any
  * order, even after close. NULL is allowed. */
 STK_API void stk_batch_release(stk_batch *batch);
-/* Counts the batch as used for stk_loader_save, as its release would. Its tensors stay valid. NULL is allowed. */
+/* Makes stk_loader_save count the batch as released; its tensors stay valid until it is actually released. NULL is
+ * allowed. */
 STK_API void stk_batch_mark_used(stk_batch *batch);
 /* Retains the batch: its tensors stay valid until it has been released one more time, by stk_batch_release or
- * stk_batch_release_on. On a device, work queued later in `stream` runs after the copy (NULL: no work is queued). Any
- * thread. */
+ * stk_batch_release_on. On a device, work queued later in `stream` runs after the copy that fills the batch; pass NULL
+ * if only the stream given to stk_loader_next_on will use the batch. Any thread. */
 STK_API stk_status stk_batch_retain(stk_batch *batch, stk_stream *stream, stk_error *err);
 
 /* Returns the tensor of a field, [rows, …], on the loader's device. The tensor is borrowed and valid until the batch is
@@ -323,18 +329,20 @@ STK_API stk_status stk_batch_tensor(const stk_batch *batch, const char *name, st
  * released and every deleter has run. Deleters may run in any order, on any thread, even after close and destroy.
  * Strides are in elements. STK_E_UNSUPPORTED: DLPack 0.6 does not have the dtype. On a device, the tensor is ready for
  * work in the stream given to stk_loader_next_on; work that uses it must be finished, or be queued in that stream, when
- * the deleter runs. Memory of the host device is exported as CPU memory: synchronize first. */
+ * the deleter runs. A tensor of the host device is exported as a CPU tensor, so synchronize the stream before reading
+ * the exported tensor. */
 STK_API stk_status stk_batch_dlpack(stk_batch *batch, const char *name, struct DLManagedTensor **out, stk_error *err);
-/* Like stk_batch_dlpack, for work in another stream, such as the one passed to __dlpack__(stream=...). On a device:
- * work queued in `stream` from now on runs after the copy, and the slot is refilled only after the work that is queued
- * there when the deleter runs; export once for each stream. In ordinary memory: `stream`, which may belong to any
- * device, is the stream in which the caller queues copies from the tensor. The stream's handle may be destroyed before
- * the deleter runs. NULL: nothing is queued. */
+/* Like stk_batch_dlpack, for work in another stream, such as the one passed to __dlpack__(stream=...). For a batch on a
+ * device, work queued later in `stream` runs after the copy that fills the batch, and the slot is refilled only after
+ * the work that is queued in `stream` when the deleter runs; export once for each stream. For a batch in ordinary
+ * memory, `stream`, which may belong to any device, is the stream in which the caller queues copies from the tensor;
+ * the slot is refilled only after the copies that are queued when the deleter runs. The stream's handle may be
+ * destroyed before the deleter runs. NULL: no work that uses the tensor is queued. */
 STK_API stk_status stk_batch_dlpack_on(stk_batch *batch, const char *name, stk_stream *stream,
                                        struct DLManagedTensor **out, stk_error *err);
 
 /* Number of rows, including padding. Can be 0: all ranks have the same number of steps, so with `partial` a rank may
- * have no rows in the last one. */
+ * have no rows in the last step of an epoch. */
 STK_API int64_t stk_batch_rows(const stk_batch *batch);
 STK_API int64_t stk_batch_valid_rows(const stk_batch *batch); /* number of rows whose mask is 1 */
 /* The arrays that the next three functions return have one element per row, are in ordinary memory, and are valid until
@@ -345,11 +353,11 @@ STK_API int64_t stk_batch_valid_rows(const stk_batch *batch); /* number of rows 
 STK_API const int64_t *stk_batch_indices(const stk_batch *batch);
 STK_API const int32_t *stk_batch_sources(const stk_batch *batch); /* index of each row's data set; 0 without mixing */
 STK_API const uint8_t *stk_batch_mask(const stk_batch *batch);    /* 1: a sample; 0: padding */
-/* Samples of the batch that failed and were skipped or replaced (loader.on_error). */
+/* Number of samples of the batch that failed and were skipped or replaced (loader.on_error). */
 STK_API int64_t stk_batch_failed(const stk_batch *batch);
-/* Returns where a field's sample in a row comes from: the path of its file, NUL-terminated and truncated to `size`
- * bytes, and its index in that file (0 if each file is a sample). For a window, both refer to its first sample.
- * STK_E_RANGE: there is no such row or field. */
+/* Stores where a field's sample in a row comes from: the path of its file in `path`, NUL-terminated and truncated to
+ * `size` bytes, and its index in that file (0 if each file is a sample) in `*record`. For a window, both refer to its
+ * first sample. STK_E_RANGE: there is no such row or field. */
 STK_API stk_status stk_batch_origin(const stk_batch *batch, int field, int64_t row, char *path, int size,
                                     int64_t *record, stk_error *err);
 STK_API int64_t stk_batch_epoch(const stk_batch *batch);       /* epoch, counted from 0 */
@@ -366,17 +374,17 @@ STK_API int stk_batch_device_slot(const stk_batch *batch);
 
 /* Saves the consumer's position: the first step that has not been released. The cost does not depend on the position.
  * The state at a given step is the same on every rank, except that `digest` and on_error other than FAIL add a part
- * that belongs to one rank. The end of an epoch is saved as the beginning of the next one. May be called from any
+ * that is specific to the rank. The end of an epoch is saved as the beginning of the next one. May be called from any
  * thread, and also after an error, a cancellation or a close. STK_E_BAD_ARG: the state does not fit into `capacity`
  * bytes. */
 STK_API stk_status stk_loader_save(const stk_loader *loader, void *state, int64_t capacity, int64_t *bytes,
                                    stk_error *err);
 /* Moves the loader to a saved position: a state from stk_loader_save, or JSON (from stk_state_json, or hand-written).
  * Batches that are held stay valid, prefetched ones are discarded, and a data error that ended the run is cleared.
- * Workers, prefetch, rank and world size may differ from those of the saved run. STK_E_MISMATCH names what differs:
- * seed, order, samples, global batch, data set or transforms (loader.resume: force accepts it). STK_E_CORRUPT: the
- * state is damaged. STK_E_RANGE: the position is beyond the end of the run. On failure the position does not change.
- * Call it from the thread that calls next. */
+ * Workers, prefetch, rank and world size may differ from those of the saved run. STK_E_MISMATCH: seed, order, samples,
+ * global batch, data set or transforms differ from those of the saved run; the message says which. With loader.resume:
+ * force, they may differ. STK_E_CORRUPT: the state is damaged. STK_E_RANGE: the position is beyond the end of the run.
+ * On failure the position does not change. Call it from the thread that calls next. */
 STK_API stk_status stk_loader_restore(stk_loader *loader, const void *state, int64_t bytes, stk_error *err);
 /* Like the two functions above, but with a JSON file. Saving replaces the file atomically. */
 STK_API stk_status stk_loader_save_file(const stk_loader *loader, const char *path, stk_error *err);
@@ -437,8 +445,9 @@ typedef struct stk_field_info {
 
 STK_API stk_status stk_loader_field(const stk_loader *loader, int index, stk_field_info *out, stk_error *err);
 /* The class names of a field's labels (source.classes, docs/reference/formats.md): class i has the name (*names)[i], in
- * the file's encoding. The table is the same for all files and data sets of the field. NULL and 0: the labels have no
- * names. Valid until the loader is destroyed. STK_E_RANGE: there is no field with that number. */
+ * the file's encoding. The table is the same for all files and data sets of the field. If the labels have no names,
+ * *names is NULL and *count is 0. The table is valid until the loader is destroyed. STK_E_RANGE: there is no field with
+ * that number. */
 STK_API stk_status stk_loader_classes(const stk_loader *loader, int index, const char *const **names, int64_t *count,
                                       stk_error *err);
 /* All effective options, after defaults, limits and detection have been applied, as JSON. Valid until the loader is
@@ -446,7 +455,7 @@ STK_API stk_status stk_loader_classes(const stk_loader *loader, int index, const
 STK_API const char *stk_loader_options_json(const stk_loader *loader);
 /* One effective option as JSON: 4, "random", null. Sizes are in bytes, times in ns. `name` is the name of an option
  * ("loader.timeout", "dataset.fields.image.layout", "datasets.0.weight"), or a path in stk_loader_options_json
- * ("plan.slots"). NULL with STK_E_NOT_FOUND: there is no such option. Free with stk_text_free. */
+ * ("plan.slots"). Returns NULL on failure (STK_E_NOT_FOUND: there is no such option). Free with stk_text_free. */
 STK_API char *stk_loader_option(const stk_loader *loader, const char *name, stk_error *err);
 /* The tables of all config keys, as JSON: [{"section": "loader", "options": [{"name": "batch_size", "type": "int",
  * "default": "1", "low": 1, "high": …, "unit": "rows", "help": …}, …]}, …]. Free with stk_text_free. NULL: out of
@@ -489,12 +498,13 @@ typedef struct stk_loader_stats {
     /* For the device; 0 without one. Copies and conversions in progress are not counted yet. */
     int64_t device_batches, device_bytes;      /* batches and bytes copied to the device */
     int64_t device_copy_ns, device_convert_ns; /* time that copies and conversions took in their streams */
-    int64_t device_exposed_ns;                 /* part of the two times above that the consumer had to wait for */
+    int64_t device_exposed_ns;                 /* part of the two times above during which the consumer waited */
     int64_t device_wait_batch_ns; /* the copying thread waiting for a batch, because the workers are slower */
     int64_t device_wait_slot_ns;  /* the copying thread waiting for a slot, because the consumer is slower */
     int64_t device_slots, device_slots_ready, device_slots_held; /* current numbers */
     int64_t device_slot_bytes;                                   /* size of all device slots together */
-    /* Rows of delivered batches. A row is also skipped if the sample that is mixed into it failed. */
+    /* Numbers of skipped and substituted rows in delivered batches. A row is also skipped if the sample that is mixed
+     * into it failed. */
     int64_t skipped, substituted;
     /* Parts of read_ns; the rest was spent reading files and locating the samples in them. */
     int64_t decode_ns;  /* decoding images */

@@ -5,10 +5,11 @@
  * tensor of exactly the right shape; with the first operand as `out` it works in place. New results are row-major,
  * unless all operands have the same dense layout (such as channels-last), which is kept.
  *
- * Operands and outputs must be on one device, except that CPU tensors without axes may be combined with any
- * (STK_E_BAD_DEVICE). Memory that the processor cannot access is copied to ordinary memory first. Operations run in the
- * calling thread; any thread may call any function, with different outputs. On failure `out` and its elements are
- * unchanged.
+ * Operands and outputs must be on one device (otherwise STK_E_BAD_DEVICE), except that CPU tensors without axes may be
+ * combined with tensors on any device. Operations on the CPU run in the calling thread. An operation on another device
+ * is queued in the calling thread's current stream if the device has a kernel for it; otherwise it runs in the calling
+ * thread, and tensors that the processor cannot access are copied to ordinary memory and back. Any thread may call any
+ * function, but concurrent calls must not have the same output. On failure `out` and its elements are unchanged.
  *
  * An output may not be read-only (STK_E_BAD_ARG). No two of its elements may share an address, and it may not overlap
  * an operand unless it is the same view (STK_E_BAD_OVERLAP; not detected for views with gaps). Complex, 8-bit float and
@@ -114,15 +115,16 @@ STK_API stk_status stk_tensor_binary_into(stk_binary_op op, stk_operand a, stk_o
 STK_BINARY_LIST(STK_X)
 #undef STK_X
 
-/* Clamps to [low, high]; NULL: no bound on that side (both: STK_E_BAD_ARG). If low > high, the result is high. A NaN
- * element or bound gives NaN. The dtype of the result is the common dtype of tensor and bounds. */
+/* Clamps to [low, high]; NULL: no bound on that side. STK_E_BAD_ARG: both bounds are NULL. If low > high, the result is
+ * high. A NaN element or bound gives NaN. The dtype of the result is the common dtype of tensor and bounds. */
 STK_API stk_status stk_tensor_clamp(const stk_tensor *tensor, const stk_scalar *low, const stk_scalar *high,
                                     stk_tensor *out, stk_error *err);
 STK_API stk_status stk_tensor_clamp_into(const stk_tensor *tensor, const stk_scalar *low, const stk_scalar *high,
                                          stk_tensor *out, stk_error *err);
 
 /* ---- reductions ----
- * `dims` lists `dim_count` distinct dimensions (STK_E_BAD_DIM); NULL: all. With `keep`, they remain with length 1.
+ * `dims` lists the `dim_count` dimensions to reduce, without repetition (STK_E_BAD_DIM); NULL: all. With `keep`, they
+ * remain as axes of length 1.
  */
 
 /* The sum. bool and integers are summed as i64 and wrap. If `dtype` is not STK_DTYPE_NONE, elements are cast to it
@@ -148,7 +150,8 @@ STK_API stk_status stk_tensor_min(const stk_tensor *tensor, int dim, bool keep, 
                                   stk_error *err);
 STK_API stk_status stk_tensor_max(const stk_tensor *tensor, int dim, bool keep, stk_tensor *values, stk_tensor *indices,
                                   stk_error *err);
-/* Only the index. dim STK_ALL_DIMS: the index in the flattened tensor. STK_E_EMPTY_REDUCE as in stk_tensor_amin. */
+/* Like stk_tensor_min and stk_tensor_max, but only the index. dim STK_ALL_DIMS: the index in the flattened tensor.
+ * STK_E_EMPTY_REDUCE as in stk_tensor_amin. */
 #define STK_ALL_DIMS INT32_MIN
 STK_API stk_status stk_tensor_argmin(const stk_tensor *tensor, int dim, bool keep, stk_tensor *out, stk_error *err);
 STK_API stk_status stk_tensor_argmax(const stk_tensor *tensor, int dim, bool keep, stk_tensor *out, stk_error *err);
@@ -162,8 +165,8 @@ STK_API stk_status stk_tensor_argmax(const stk_tensor *tensor, int dim, bool kee
  * every machine gives the same bits. STK_E_BAD_DTYPE: the operands have different dtypes. STK_E_BAD_DIM: an operand has
  * no axes. STK_E_BAD_SHAPE: the number of columns of `a` is not the number of rows of `b`. */
 STK_API stk_status stk_tensor_matmul(const stk_tensor *a, const stk_tensor *b, stk_tensor *out, stk_error *err);
-/* The same, written to `out`, which must have exactly that shape (STK_E_BAD_SHAPE) and dtype, and may not overlap a or
- * b (STK_E_BAD_OVERLAP). */
+/* The same, written to `out`, which must have the shape (STK_E_BAD_SHAPE) and dtype of the result, and may not overlap
+ * a or b (STK_E_BAD_OVERLAP). */
 STK_API stk_status stk_tensor_matmul_into(const stk_tensor *a, const stk_tensor *b, stk_tensor *out, stk_error *err);
 
 /* ---- classification ---- */
@@ -183,7 +186,7 @@ typedef struct stk_cross_entropy_opts {
     uint32_t struct_size; /* set by STK_CROSS_ENTROPY_OPTS_INIT */
     stk_reduction reduction;
     const stk_tensor *weight; /* one weight per class, of the logits' dtype; NULL: all 1 */
-    bool has_ignore_index;    /* false: -100 is ignored, as in torch */
+    bool has_ignore_index;    /* false: ignore_index is -100, as in torch */
     int64_t ignore_index;     /* samples with this target are ignored */
     double label_smoothing;   /* in [0, 1] */
 } stk_cross_entropy_opts;

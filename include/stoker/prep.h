@@ -44,8 +44,8 @@ typedef enum stk_prep_phase {
 } stk_prep_phase;
 
 /* Progress of a job. The numbers are those of the current phase. At STK_PREP_DONE, rows, bytes_out, pieces and
- * elapsed_ns are totals of the whole job, including earlier runs (except elapsed_ns). Waits are those of the thread
- * that runs the job; the longest one shows the bottleneck. */
+ * elapsed_ns are totals of the whole job; all but elapsed_ns include earlier runs. Waits are those of the thread that
+ * runs the job; the longest one shows the bottleneck. */
 typedef struct stk_prep_progress {
     uint32_t struct_size; /* set by the library */
     int32_t phase;        /* stk_prep_phase */
@@ -83,8 +83,8 @@ typedef struct stk_prep_opts {
 } stk_prep_opts;
 #define STK_PREP_OPTS_INIT STK_OPTS_INIT(stk_prep_opts)
 
-/* Reads and checks a job without opening data. `sets` are assignments such as "prep.seed=7" that override it. `opts`
- * may be NULL (all defaults). */
+/* Reads and checks a job without opening data. `sets` are assignments that override values of the file, such as
+ * "prep.seed=7". `opts` may be NULL (all defaults). */
 STK_API stk_status stk_prep_open_file(const char *path, const char *const *sets, int set_count,
                                       const stk_prep_opts *opts, stk_prep **out, stk_error *err);
 /* The same for a job given as text. Relative paths in it are relative to `base_dir` (NULL: the working directory). */
@@ -96,10 +96,10 @@ STK_API void stk_prep_destroy(stk_prep *job);
 /* The plan of a run. */
 typedef struct stk_prep_plan {
     uint32_t struct_size; /* set by the caller */
-    int32_t spooled;    /* 1: rows are written to pieces in the work folder, which are joined at the end; 0: to files */
-    int64_t samples;    /* number of samples in the data set */
-    int64_t positions;  /* number of positions in the job, after filter, split and indices */
-    int64_t batch_rows; /* number of rows computed at once */
+    int32_t spooled;      /* 1: rows are written to pieces in the work folder, then joined; 0: to the output files */
+    int64_t samples;      /* number of samples in the data set */
+    int64_t positions;    /* number of positions in the job, after filter, split and indices */
+    int64_t batch_rows;   /* number of rows computed at once */
     int64_t pieces, piece_rows; /* number of pieces, and maximum number of rows in one */
     int64_t shards;       /* number of output files, or groups of files; -1: not known before the end (shard_bytes) */
     int64_t output_bytes; /* approximate size of the output, exact if output_exact is set */
@@ -112,8 +112,9 @@ typedef struct stk_prep_plan {
 /* Opens the data and computes the plan, without writing anything. Damaged HDF5 files may crash libhdf5, so if the job
  * reads HDF5 files, the `stoker` program computes the plan first, in a child process; if that crashes, STK_E_CORRUPT is
  * returned. The environment variable STOKER_HELPER names the program; by default it is the one installed with the
- * library. If there is none, the plan is computed in this process only. STK_E_IO: without `force`, a file that exists
- * would be replaced, as in stk_prep_run; the output of this job itself is not an error. */
+ * library. If there is no such program, the plan is computed in this process only. STK_E_IO: the job would replace an
+ * existing file and `force` is not set, as in stk_prep_run; an output that this job has already completed is not an
+ * error. */
 STK_API stk_status stk_prep_get_plan(stk_prep *job, stk_prep_plan *out, stk_error *err);
 
 /* Size of the output and duration, estimated by computing some of the rows. */

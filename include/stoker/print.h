@@ -5,7 +5,7 @@
  *      [10.  -2. ]]
  *
  * The result equals that of numpy.array2string (2.4) for the dtypes that NumPy has. bf16 and the 8-bit floats are
- * printed like f16, but the 8-bit floats use scientific notation from 100 instead of 1000.
+ * printed like f16, but the 8-bit floats switch to scientific notation at 100 instead of 1000.
  */
 #ifndef STOKER_PRINT_H
 #define STOKER_PRINT_H

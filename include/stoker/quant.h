@@ -99,8 +99,8 @@ typedef struct stk_qtensor {
 } stk_qtensor;
 
 /* Combines an integer tensor, such as a view of `integers`, with parameters, and retains both. STK_E_BAD_DTYPE: the
- * tensor's dtype is not that of the parameters. STK_E_BAD_DIM: there is no such axis. STK_E_BAD_SHAPE: wrong number of
- * channels. */
+ * tensor's dtype is not that of the parameters. STK_E_BAD_DIM: the tensor does not have the axis of the parameters.
+ * STK_E_BAD_SHAPE: the number of channels is not the number of pairs. */
 STK_API stk_status stk_qtensor_of(const stk_tensor *integers, stk_quant *quant, stk_qtensor *out, stk_error *err);
 STK_API void stk_qtensor_release(stk_qtensor *qtensor); /* NULL and repeated calls are allowed */
 

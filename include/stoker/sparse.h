@@ -3,7 +3,7 @@
  * ordinary memory: indices are i32 or i64, values of any real or integer dtype or bool. Only structs returned by a
  * function here may be released. Any thread may call these functions; a struct may be used by one thread at a time.
  *
- * The tensors inside may be read. Every function validates the indices before it uses them. Errors:
+ * Programs may read the tensors in these structs. Every function validates the indices before it uses them. Errors:
  *
  *     STK_E_BAD_SHAPE    the lengths do not match
  *     STK_E_BAD_INDEX    an index is outside the shape

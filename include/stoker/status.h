@@ -3,6 +3,10 @@
  * Every function that can fail returns a stk_status: 0 is success, a positive value is an outcome that is not an error
  * (end of data, not ready), a negative value is an error. Existing values never change. The last parameter `err` of
  * these functions may be NULL; if not, it is filled in on failure.
+ *
+ * Comments of the public headers describe errors and special values as follows. "STK_E_X: condition" means that the
+ * function returns STK_E_X under this condition. A status in parentheses after a requirement is returned if the
+ * requirement is not met. "NULL: meaning" and "0: meaning" say what this value of an argument, member or result means.
  */
 #ifndef STOKER_STATUS_H
 #define STOKER_STATUS_H

@@ -1,5 +1,5 @@
 /* tensor.h: strided tensors. A stk_tensor is a plain value: an address, a shape, signed byte strides, a dtype, a device
- * and a counted reference to the storage that owns the memory, or none. Views copy no elements: they retain the storage
+ * and a counted reference to the storage that owns the memory, or NULL. Views copy no elements: they retain the storage
  * of their base and have a different address, shape or strides. The semantics are torch's, plus negative strides
  * (flip).
  *
@@ -122,8 +122,8 @@ STK_API stk_status stk_tensor_zeros(stk_dtype dtype, int ndim, const int64_t *sh
 /* A borrowed CPU tensor over the caller's memory, which must stay valid. Strides are in bytes (NULL: row-major). */
 STK_API stk_status stk_tensor_borrow(void *data, stk_dtype dtype, int ndim, const int64_t *shape,
                                      const int64_t *strides, stk_tensor *out, stk_error *err);
-/* A tensor over part of a storage, which it retains. Strides are in bytes (NULL: row-major). STK_E_BAD_STORAGE: an
- * element is outside the storage. */
+/* A tensor over part of a storage; the tensor retains the storage. Strides are in bytes (NULL: row-major).
+ * STK_E_BAD_STORAGE: an element is outside the storage. */
 STK_API stk_status stk_tensor_from_storage(stk_storage *storage, int64_t offset_bytes, stk_dtype dtype, int ndim,
                                            const int64_t *shape, const int64_t *strides, stk_tensor *out,
                                            stk_error *err);
@@ -158,7 +158,7 @@ STK_API stk_status stk_tensor_set(stk_tensor *tensor, int ndim, const int64_t *i
 
 /* ---- views ---- */
 
-/* The same elements, in row-major order, with a different shape. One size may be -1: it follows from the others.
+/* The same elements, in row-major order, with a different shape. One size may be -1; it is computed from the others.
  * STK_E_BAD_SHAPE: the shape has a different number of elements. STK_E_BAD_VIEW: the strides do not allow this view. */
 STK_API stk_status stk_tensor_view(const stk_tensor *tensor, int ndim, const int64_t *shape, stk_tensor *out,
                                    stk_error *err);
@@ -182,7 +182,7 @@ STK_API stk_status stk_tensor_narrow(const stk_tensor *tensor, int dim, int64_t 
                                      stk_error *err);
 /* Reverses an axis by negating its stride. */
 STK_API stk_status stk_tensor_flip(const stk_tensor *tensor, int dim, stk_tensor *out, stk_error *err);
-/* Repeats axes of size 1 with stride 0. A size of -1 keeps that of the axis; new axes are added in front.
+/* Repeats axes of size 1 with stride 0. A size of -1 keeps the size of the axis; new axes are added in front.
  * STK_E_BAD_BROADCAST: a size other than 1 would have to change. */
 STK_API stk_status stk_tensor_expand(const stk_tensor *tensor, int ndim, const int64_t *shape, stk_tensor *out,
                                      stk_error *err);
@@ -254,11 +254,12 @@ STK_API stk_status stk_tensor_copy(stk_tensor *dst, const stk_tensor *src, stk_e
  * stk_tensor_record_stream before releasing the tensor.
  */
 
-/* torch's .to(device, non_blocking=…), in `stream`, which belongs to one of the two devices (STK_E_BAD_DEVICE; NULL:
- * the current one). non_blocking from pinned memory: the copy is queued when the call returns, and the source must not
- * change until the stream has executed it. non_blocking to the CPU: the result is pinned and may be read after the
- * stream has executed the copy. All other copies that involve ordinary memory are complete when the call returns: those
- * from pageable sources, from sources that the host must rearrange or cast first, and between two devices. */
+/* torch's .to(device, non_blocking=…), in `stream`, which must belong to one of the two devices (STK_E_BAD_DEVICE);
+ * NULL: the calling thread's current stream. non_blocking from pinned memory: the copy is queued when the call returns,
+ * and the source must not change until the stream has executed it. non_blocking to the CPU: the result is pinned and
+ * may be read after the stream has executed the copy. All other copies that involve ordinary memory are complete when
+ * the call returns: those from pageable sources, from sources that the host must rearrange or cast first, and between
+ * two devices. */
 STK_API stk_status stk_tensor_to_device_on(const stk_tensor *tensor, stk_device *device, stk_stream *stream,
                                            bool non_blocking, stk_tensor *out, stk_error *err);
 /* stk_tensor_copy in a stream, by the same rules. */
