@@ -273,12 +273,18 @@ static stk_error all_held_error(const core_loader *self, int64_t slots, stk_stat
 {
     stk_error err = {.status = status, .record = -1, .offset = -1};
     const char *option = self->on_device ? "device_prefetch" : "prefetch";
+    char held[128];
 
-    PyOS_snprintf(
-        err.message, sizeof err.message,
-        "all %lld slots (loader.%s) are held by batches or tensors that still exist, so no batch can be produced: "
-        "keep batch.clone() instead of the batch, or open the loader with copy=True or a larger %s",
-        (long long)slots, option, option);
+    if (slots == 1)
+        PyOS_snprintf(held, sizeof held, "the only slot (loader.%s) is held by a batch or a tensor that still exists",
+                      option);
+    else
+        PyOS_snprintf(held, sizeof held, "all %lld slots (loader.%s) are held by batches or tensors that still exist",
+                      (long long)slots, option);
+    PyOS_snprintf(err.message, sizeof err.message,
+                  "%s, so no batch can be produced: keep batch.clone() instead of the batch, or open the loader with "
+                  "copy=True or a larger %s",
+                  held, option);
     return err;
 }
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 _Static_assert(sizeof(stki_launch) <= 4096,
-               "the arguments of a kernel may have at most 4 KiB, and a launch must fit in a queue");
+               "kernel arguments may take at most 4 KiB, and so may a job of a host stream");
 _Static_assert((int)STKI_BINARY_ADD == (int)STKI_LOOP_ADD && (int)STKI_BINARY_DIV == (int)STKI_LOOP_DIV &&
                    (int)STKI_BINARY_TRUNC_DIV == (int)STKI_LOOP_TRUNC_DIV && (int)STKI_BINARY_LE == (int)STKI_LOOP_LE &&
                    (int)STKI_BINARY_CLAMP == (int)STKI_LOOP_CLAMP && (int)STKI_BINARY_KINDS == (int)STKI_LOOPS,

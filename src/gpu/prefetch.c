@@ -597,6 +597,8 @@ static stk_status timed_out(stki_prefetch *prefetch, stk_error *err)
     stki_lock(&prefetch->lock);
     copying = prefetch->in_flight.count;
     stki_unlock(&prefetch->lock);
+    if (now.held == now.slots && now.slots == 1)
+        return stki_fail(err, STK_E_TIMEOUT, "the only slot on %s is held by a batch that has not been released", name);
     if (now.held == now.slots)
         return stki_fail(err, STK_E_TIMEOUT, "all %d slots on %s are held by batches that have not been released",
                          prefetch->depth, name);

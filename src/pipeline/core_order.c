@@ -46,7 +46,7 @@ static void material_free(material *m)
 /* ---- windows whose starts are chosen by the order ---- */
 
 /* Checks that windows whose starts vary are compatible with the other fields and options. If readers return windows as
- * samples, there is a sample for each place where a window may begin, so every field needs windows. */
+ * samples, every possible window is a sample, so every field must have windows. */
 static stk_status check_moving(const stki_core *core, const material *m, stk_error *err)
 {
     const stki_loader_config *config = core->config;
@@ -56,11 +56,11 @@ static stk_status check_moving(const stki_core *core, const material *m, stk_err
         listed = listed || config->datasets[d].index_list;
     for (int i = 0; i < config->field_count && !core->over_samples; i++)
         if (config->fields[i].window.length == 0)
-            return stki_fail(
-                err, STK_E_CONFIG,
-                "dataset.fields.%s: found one sample for each place where a window may begin, and no source.window; "
-                "with offsets other than fixed, set source.window, or provide one sample for each element",
-                config->fields[i].name);
+            return stki_fail(err, STK_E_CONFIG,
+                             "dataset.fields.%s: found one sample for each possible window; unless "
+                             "source.window.offsets is fixed, a field without source.window needs one sample for each "
+                             "element of the field with windows",
+                             config->fields[i].name);
     if (m->one_each && (config->order == STK_ORDER_BLOCK || config->order == STK_ORDER_WEIGHTED))
         return stki_fail(err, STK_E_UNSUPPORTED,
                          "source.window.offsets: random with sample_per_file requires order: sequential or random");

@@ -326,6 +326,9 @@ static stk_status timed_out(stk_loader *loader, int64_t waited, stk_error *err)
 
     waited_text(loader, waited, within, sizeof within);
     stki_ring_look(loader->core->ring, &view);
+    if (view.leased == view.slots && view.slots == 1)
+        return stki_fail(err, STK_E_TIMEOUT,
+                         "%s: the only slot is held by a batch that has not been released (loader.prefetch)", within);
     if (view.leased == view.slots)
         return stki_fail(err, STK_E_TIMEOUT,
                          "%s: all %d slots are held by batches that have not been released (loader.prefetch)", within,

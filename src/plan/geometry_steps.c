@@ -171,7 +171,8 @@ static stk_status begin_padding(const reading *r, stk_error *err)
         return status;
     r->geometry->padding = (enum stki_padding)word;
     if (fill && word != STKI_PAD_CONSTANT)
-        return stki_fail_node(err, fill, "found a fill value for padding_mode: %s, expected constant", modes[word]);
+        return stki_fail_node(err, fill, "found a fill value with padding_mode: %s, expected padding_mode: constant",
+                              modes[word]);
     return take_fill(r->geometry, fill, err);
 }
 

@@ -225,8 +225,9 @@ static stk_status shape_of(struct calling *c, const stki_node *node, stk_error *
                               "have different sizes",
                               c->name);
     if (out.ndim < 0 || out.ndim >= STK_MAX_DIMS || stk_dtype_size(out.dtype) == 0)
-        return stki_fail_node(err, node, "%s: shape returned %d axes of %s", c->name, out.ndim,
-                              stk_dtype_name(out.dtype));
+        return stki_fail_node(err, node,
+                              "%s: shape returned ndim %d and dtype %s, expected ndim 0 to %d and a valid dtype",
+                              c->name, out.ndim, stk_dtype_name(out.dtype), STK_MAX_DIMS - 1);
     c->base.dtype = out.dtype;
     c->base.ndim = out.ndim;
     memcpy(c->base.shape, out.shape, sizeof out.shape);

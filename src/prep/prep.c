@@ -262,9 +262,10 @@ static stk_status fail_present(const stk_prep *prep, stk_error *err)
         return status;
     kind = json_string_value(json_object_get(manifest, "kind"));
     if (!kind || strcmp(kind, "stoker manifest") != 0)
-        status = stki_fail_at(err, STK_E_IO, place,
-                              "another file of this name exists, which is not a manifest: remove it, choose another "
-                              "output.path, or replace it with --force");
+        status = stki_fail_at(
+            err, STK_E_IO, place,
+            "a file of this name exists and is not a manifest: remove it, choose another output.path, or replace "
+            "it with --force");
     else if ((status = find_missing(prep, manifest, &missing, err)) == STK_OK)
         status = missing ? stki_fail_at(err, STK_E_IO, place,
                                         "a data set of this name exists, but its file %s is missing or has another "
@@ -480,9 +481,10 @@ static stk_status fail_statistics_present(const stk_prep *prep, stk_error *err)
             err, STK_E_IO, place,
             "complete statistics of this name exist; --force replaces them when the new ones are complete");
     else
-        status = stki_fail_at(err, STK_E_IO, place,
-                              "another file of this name exists, which does not contain statistics: remove it, choose "
-                              "another stats.path, or replace it with --force");
+        status = stki_fail_at(
+            err, STK_E_IO, place,
+            "a file of this name exists and does not contain statistics: remove it, choose another stats.path, or "
+            "replace it with --force");
     json_decref(stats);
     return status;
 }

@@ -315,7 +315,7 @@ class Batches(Case):
         with stoker.Loader(config(), device="host", device_prefetch=1) as loader:
             batch = loader.next()
             error = self.fails(RuntimeError, "busy", loader.next)
-            self.assertIn("device_prefetch", str(error))
+            self.assertIn("the only slot (loader.device_prefetch) is held by a batch", str(error))
 
     def test_a_consumer_behind_the_loop_on_the_host_device(self):
         """The loop drops each batch immediately; another thread reads its tensor later."""

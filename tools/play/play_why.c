@@ -95,8 +95,8 @@ void pl_why_expand(const stk_tensor *tensor, int ndim, const int64_t *shape, cha
     int lead = ndim - tensor->ndim;
 
     if (lead < 0) {
-        snprintf(out, (size_t)size, "expand adds axes on the left and never removes any: %d sizes for %d axes.", ndim,
-                 tensor->ndim);
+        snprintf(out, (size_t)size, "expand adds axes on the left and never removes any: %s has fewer axes than %s.",
+                 PL_SHAPE(ndim, shape), PL_SHAPE(tensor->ndim, tensor->shape));
         return;
     }
     for (int i = 0; i < tensor->ndim; i++) {

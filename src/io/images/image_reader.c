@@ -73,11 +73,11 @@ static stk_status check_shape(const stki_reader *base, const char *path, int64_t
 {
     if (image->shape[0] == base->shape[0] && image->shape[1] == base->shape[1])
         return STK_OK;
-    return stki_fail_at(err, STK_E_MISMATCH,
-                        (stki_place){path, index, -1,
-                                     STKI_TEXT("%" PRId64 " x %" PRId64, image->shape[0], image->shape[1]),
-                                     STKI_TEXT("%" PRId64 " x %" PRId64, base->shape[0], base->shape[1])},
-                        "the height or width of the image differs from that of the files when they were opened");
+    return stki_fail_at(
+        err, STK_E_MISMATCH,
+        (stki_place){path, index, -1, STKI_TEXT("%" PRId64 " x %" PRId64, image->shape[0], image->shape[1]),
+                     STKI_TEXT("%" PRId64 " x %" PRId64, base->shape[0], base->shape[1])},
+        "the height or width of the image differs from the size that all images had when the files were opened");
 }
 
 static stk_status images_read(const stki_reader *base, int64_t index, const stki_want *want, stki_scratch *scratch,

@@ -43,7 +43,7 @@ static stk_status choose_pattern(const stki_tokenizer_opts *opts, const char **o
 {
     *out = NULL;
     if (opts->pattern && opts->split)
-        return stki_fail(err, STK_E_CONFIG, "found both split and pattern, expected one of them");
+        return stki_fail(err, STK_E_CONFIG, "found both split and pattern, expected only one of them");
     if (opts->pattern)
         *out = opts->pattern;
     else if (strcmp(opts->split, "none") != 0 && !(*out = stki_token_pattern(opts->split)))
