@@ -1,5 +1,5 @@
 /* Fuzz target: arbitrary bytes as saved statistics; the first two select the form. The checksum is corrected, because
- * no input would get past it. Accepted statistics must survive saving and loading unchanged, and merging and
+ * otherwise no input would get past it. Accepted statistics must survive saving and loading unchanged, and merging and
  * reporting them must succeed. */
 #include "allocate.h"
 #include "digest.h"
