@@ -1,5 +1,5 @@
-/* own_transform.c: a transform written as a C function. It adds noise to generated images, which is different for each
- * sample and epoch, and the same for any number of workers. */
+/* own_transform.c: a transform written as a C function. It adds noise to generated images. The noise is different for
+ * each sample and epoch, and the same for any number of workers. */
 #include <stdio.h>
 #include <stoker/stoker.h>
 

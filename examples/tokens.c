@@ -1,4 +1,4 @@
-/* tokens.c: reads token shards of llm.c as batches for next-token prediction.
+/* tokens.c: reads llm.c token shards as batches for next-token prediction.
  *     tokens SHARD.bin …
  * A row has T + 1 tokens; `inputs` and `targets` are two views of it. Windows never cross the end of a shard, and begin
  * at a different offset in each epoch. */
