@@ -434,7 +434,7 @@ static PyMemberDef members[] = {
     NUMBER(global_step, "The step over all epochs, from 0."),
     NUMBER(device_slot, "Index among the device_prefetch slots on the device; -1: in host memory."),
     {"last_of_epoch", T_BOOL, (Py_ssize_t)offsetof(core_batch, last_of_epoch), READONLY,
-     "Whether it is the last batch of its epoch."},
+     "Whether this is the last batch of its epoch."},
     {NULL, 0, 0, 0, NULL},
 };
 

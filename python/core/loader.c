@@ -609,8 +609,8 @@ static PyMethodDef methods[] = {
     {"next", (PyCFunction)(void (*)(void))next, METH_VARARGS | METH_KEYWORDS,
      "next(timeout=None)\n--\n\n"
      "The next batch, of this epoch or the following one; None at the end of the last of num_epochs.\n\n"
-     "timeout: seconds; None: loader.timeout. Raises TimeoutError if no batch arrived in that time; it can be called "
-     "again."},
+     "timeout: seconds; None: loader.timeout. Raises TimeoutError if no batch was ready in that time; next can then be "
+     "called again."},
     {"seek", (PyCFunction)(void (*)(void))seek, METH_VARARGS | METH_KEYWORDS,
      "seek(epoch, step=0)\n--\n\nMoves to a step of an epoch; prefetched batches are discarded."},
     {"cancel", cancel, METH_NOARGS,

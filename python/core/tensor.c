@@ -404,11 +404,13 @@ static PyMethodDef methods[] = {
     {"__reduce_ex__", refuse_copies, METH_VARARGS, NULL},
     {"numpy", as_numpy, METH_NOARGS,
      "numpy()\n--\n\nA NumPy array over the same memory; bfloat16 and float8 use the dtypes of ml_dtypes."},
-    {"torch", as_torch, METH_NOARGS, "torch()\n--\n\nA torch tensor over the same memory."},
-    {"jax", as_jax, METH_NOARGS, "jax()\n--\n\nA JAX array, over the same memory if JAX allows it."},
+    {"torch", as_torch, METH_NOARGS,
+     "torch()\n--\n\nA torch tensor over the same memory; a copy if the tensor is read-only."},
+    {"jax", as_jax, METH_NOARGS,
+     "jax()\n--\n\nA JAX array, over the same memory if JAX allows it; a copy if the tensor is read-only."},
     {"clone", clone, METH_NOARGS, "clone()\n--\n\nA copy in its own memory."},
     {"_bits", bits, METH_NOARGS, "The same memory as unsigned integers, for dtypes without a buffer format."},
-    {"_capsule", capsule, METH_VARARGS, "A capsule for torch's current streams; versioned or not."},
+    {"_capsule", capsule, METH_VARARGS, "_capsule(versioned): a DLPack capsule for torch's current streams."},
     {NULL, NULL, 0, NULL},
 };
 

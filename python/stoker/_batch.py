@@ -38,7 +38,7 @@ class Batch(_core.Batch, Mapping[str, Any]):
         return self._map(lambda tensor: tensor.to(device, non_blocking=non_blocking, **options))
 
     def pin_memory(self, device: Any = None) -> Batch:
-        """Returns a copy in page-locked memory, or the batch itself if it is already there (the loader's pin_memory=True)."""
+        """Returns a copy in page-locked memory, or the batch itself if it is already there (pin_memory=True of the loader)."""
         if not len(self) or self._pinned():
             return self
         return self._map(lambda tensor: tensor.pin_memory(*(() if device is None else (device,))))
@@ -69,7 +69,7 @@ class Batch(_core.Batch, Mapping[str, Any]):
 
 
 def _own(value: Any) -> Any:
-    """Copies the value, so that it does not hold a slot."""
+    """Returns a copy of the value, which does not hold a slot."""
     return value.clone() if hasattr(value, "clone") else value.copy()
 
 

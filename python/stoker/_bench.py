@@ -36,7 +36,7 @@ class _UsageError(Exception):
 
     @property
     def brief(self) -> str:
-        """The text that loadbench prints if the error occurs while it is running."""
+        """The text that a running loadbench prints for this error."""
         return str(self)
 
 

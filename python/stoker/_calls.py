@@ -52,8 +52,8 @@ def transform(function: Function | None = None, *, name: str | None = None, dtyp
     that sample, and returns an array. A function with a single parameter gets no generator, which is faster. The function must be pure,
     and it must be the first in a list of transforms. Workers call it one at a time, because of Python's GIL.
 
-    name: its name in configs; None: the function's name. dtype, shape: of the result, where shape may be a function of the sample's
-    shape; None: as in the sample. If the shape of samples varies, results must have the largest shape.
+    name: the transform's name in configs; None: the function's name. dtype, shape: those of the result, where shape may be a function of
+    the sample's shape; None: those of the sample. If the shape of samples varies, results must have the largest shape.
     """
     _refuse_modules(function)
     if function is None:

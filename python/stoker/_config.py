@@ -28,7 +28,7 @@ _TORCH = {
     "sampler": "select the samples with indices and weights",
     "worker_init_fn": "seed determines the random transforms",
 }
-"""Options of torch's DataLoader that a loader does not have, with what to use instead."""
+"""Options of torch's DataLoader that a loader does not have, and what to use instead of each."""
 
 
 def _refuse(name: str, known: Iterable[str], what: str, others: Iterable[str], other: str) -> TypeError:
@@ -45,7 +45,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 class Field:
     """A field of a data set, for `Loader({"image": Field("train", layout="nchw")})`.
 
-    path: a file, a folder, a pattern, or a list of these, which are read in order. Relative paths start from the working directory.
+    path: a file, a folder, a pattern, or a list of these, which are read in order. Relative paths are relative to the loader's base_dir.
     options: those of a field (dtype, layout, transforms, pad, ragged, views, …) and those of its `source`, which describe how the files
     are read (name, window, classes, …). An option that both have (dtype, layout) applies to the batch; for the file, use
     `source={"layout": "nchw"}`.

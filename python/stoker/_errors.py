@@ -54,7 +54,7 @@ class StokerFileNotFoundError(StokerError, FileNotFoundError):
 
 
 class StokerTimeoutError(StokerError, TimeoutError):
-    """No batch was ready within the timeout; the next call resumes the wait."""
+    """No batch was ready within the timeout; the next call continues to wait for it."""
 
 
 class StokerMemoryError(StokerError, MemoryError):

@@ -14,7 +14,7 @@ from . import _core, _errors
 
 
 class _Open:
-    """What an open file and its members have in common. Both are true, even if they are empty."""
+    """The base class of open files and their members, which are true even if they are empty."""
 
     def __bool__(self) -> bool:
         return True
@@ -71,7 +71,7 @@ class Member(_Open):
         return self._member.sample(index)
 
     def tensor(self) -> _core.Tensor:
-        """Returns the whole array, read-only."""
+        """Returns the whole array as a read-only Tensor."""
         return self._member.tensor()
 
     def numpy(self) -> Any:
@@ -97,7 +97,7 @@ class File(_Open, Mapping[str, Member]):
     `file[5]`, `file[2:4]`, `file.shape`, `len(file)`, `5 in file`, `for sample in file`, `numpy.asarray(file)`. Only keys(), values() and
     items() are those of the mapping. A file is true, even if it is empty.
 
-    close(), or the end of `with stoker.open(path) as file`, releases it. Members and arrays that it returned remain valid.
+    close(), or the end of `with stoker.open(path) as file`, releases the file. Members and arrays obtained from it remain valid.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -139,7 +139,7 @@ class File(_Open, Mapping[str, Member]):
         return getattr(self._array, name)
 
     def numpy(self) -> Any:
-        """Returns the array of a file with a single array, read-only."""
+        """Returns the array of a file with a single array as a read-only NumPy array."""
         return (self._array or self._refuse("array without a name")).numpy()
 
     def keys(self) -> KeysView[str]:
@@ -162,7 +162,7 @@ class File(_Open, Mapping[str, Member]):
         return self._file.sample_name(index)
 
     def close(self) -> None:
-        """Releases the file. Members and arrays that it returned remain valid."""
+        """Releases the file. Members and arrays obtained from it remain valid."""
         self.__dict__.pop("_file", None)
         self.__dict__.pop("_members", None)
 
@@ -221,6 +221,6 @@ def inspect(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def verify(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Reads and checks all records of a file, like `stoker verify --json`. Bad records are listed in the result and do not raise. Raises
-    StokerError if the file cannot be opened."""
+    """Reads and checks all records of a file, like `stoker verify --json`. Bad records are listed in the result and raise no exception.
+    Raises StokerError if the file cannot be opened."""
     return _run(["verify", "--json", _argument(path)], (0, 1))

@@ -59,7 +59,7 @@ def to_numpy(tensor: Any) -> Any:
 
 
 def _register_with_jax() -> None:
-    """Registers batches as pytrees, so that jax.jit, device_put and tree.map accept them. These functions return dicts."""
+    """Registers batches as pytrees, so that jax.jit, device_put and tree.map accept them. The results are dicts, not batches."""
     import jax
 
     from ._batch import Batch
@@ -84,7 +84,7 @@ def to_jax(tensor: Any) -> Any:
 
 
 def prepare(to: str | None) -> int:
-    """Imports the library when the loader is opened, so that an error is raised then if it is missing. Returns its number in _core."""
+    """Imports the library that `to` names, so that opening a loader fails if the library is missing. Returns its number in _core."""
     if to not in NAMES:
         raise _errors.StokerValueError(f"to: found {to!r}, expected 'torch', 'numpy', 'jax' or None", "config")
     if to == "torch":

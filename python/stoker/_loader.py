@@ -160,7 +160,7 @@ class Loader(_core.Loader):
         self._warn()
 
     def _hints(self) -> dict[str, str]:
-        """Returns, for each field with several tensors, the message for a request of the field itself."""
+        """Returns, for each field with several tensors, the message of the error that is raised if the field itself is requested."""
         hints: dict[str, list[str]] = {}
         for name in self.names:
             field, _, part = name.rpartition(".")
@@ -260,7 +260,7 @@ class Loader(_core.Loader):
         return [note for note, _ in self._notes()]
 
     def _warn(self) -> None:
-        """Warns of each new note, except facts that require no attention, at the caller's caller."""
+        """Issues a warning for each new note that is not a mere fact, attributed to the caller's caller."""
         notes = self._notes()
         new, self._warned = notes[self._warned:], len(notes)
         for note, is_fact in new:

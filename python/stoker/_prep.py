@@ -17,8 +17,8 @@ def prep(job: str | os.PathLike[str] | Mapping[str, Any], *, progress: Callable[
     """Runs a preparation job, like `stoker prep`. job: the path of a job file, its text, or a dict with its sections.
 
     progress: called every `interval` seconds with a dict: phase, rows, row_total, bytes_in, bytes_out, elapsed and waits in seconds,
-        all of the current phase. In the last call, the phase is "done", and rows, bytes_out and elapsed are totals of the
-        whole job. If it raises an exception, the job stops, and prep raises that exception.
+        all for the current phase. In the last call, the phase is "done", and rows, bytes_out and elapsed are totals of the
+        whole job. If `progress` raises an exception, the job stops, and prep raises that exception.
     dry_run: writes nothing and returns the plan: positions, pieces, output_bytes, output_exists, …
     The other arguments are the options of `stoker prep`.
 
