@@ -87,7 +87,7 @@ STK_API stk_status stk_tensor_from_buffer(void *buffer, int64_t buffer_bytes, st
 STK_API stk_status stk_tensor_from_array(stk_dtype dtype, const void *data, int64_t data_bytes, int ndim,
                                          const int64_t *shape, stk_device *device, stk_tensor *out, stk_error *err);
 /* Copies the elements to `out`, in row-major order and native byte order. The tensor may have any strides and be on any
- * device. STK_E_BAD_ARG: `bytes` is not stk_tensor_nbytes. */
+ * device. STK_E_BAD_ARG: `bytes` differs from stk_tensor_nbytes(tensor). */
 STK_API stk_status stk_tensor_to_bytes(const stk_tensor *tensor, void *out, int64_t bytes, stk_error *err);
 
 #ifdef __cplusplus

@@ -70,7 +70,7 @@ typedef struct stk_device_properties {
 } stk_device_properties;
 
 STK_API stk_status stk_device_get_properties(stk_device *device, stk_device_properties *out, stk_error *err);
-/* Waits for all streams of the device. */
+/* Blocks until all work in the device's streams is done. */
 STK_API stk_status stk_device_synchronize(stk_device *device, stk_error *err);
 
 /* ---- streams ---- */
@@ -87,8 +87,8 @@ STK_API void *stk_stream_native(const stk_stream *stream); /* the cudaStream_t, 
 /* Returns STK_OK if all work in the stream is done, STK_AGAIN if not. Errors in queued work are reported here and by
  * the functions that wait for the stream. */
 STK_API stk_status stk_stream_query(stk_stream *stream, stk_error *err);
-/* Waits for the stream. STK_E_TIMEOUT: its work is not done within `timeout_ns` nanoseconds; STK_WAIT_FOREVER never
- * times out. The function polls, so that a driver call that hangs cannot block it. */
+/* Blocks until all work in the stream is done. STK_E_TIMEOUT: this takes longer than `timeout_ns` nanoseconds;
+ * STK_WAIT_FOREVER never times out. The function polls, so that a driver call that hangs cannot block it. */
 STK_API stk_status stk_stream_synchronize(stk_stream *stream, int64_t timeout_ns, stk_error *err);
 /* Makes work queued later in `stream` wait for the event, without blocking the caller. The event may belong to another
  * device. If that device is of another kind, the caller blocks until the event is complete, because devices of
@@ -111,7 +111,7 @@ STK_API void stk_event_destroy(stk_event *event); /* Waits that are already queu
 STK_API stk_status stk_event_record(stk_event *event, stk_stream *stream, stk_error *err);
 /* Returns STK_OK if the event is complete, STK_AGAIN if not. */
 STK_API stk_status stk_event_query(stk_event *event, stk_error *err);
-/* Waits for the event. STK_E_TIMEOUT and STK_WAIT_FOREVER are as in stk_stream_synchronize. */
+/* Blocks until the event is complete. STK_E_TIMEOUT and STK_WAIT_FOREVER are as in stk_stream_synchronize. */
 STK_API stk_status stk_event_synchronize(stk_event *event, int64_t timeout_ns, stk_error *err);
 /* Stores the time in ns between two complete events of the same device (STK_E_BAD_DEVICE), which must have been created
  * with `timing` (STK_E_BAD_ARG). */

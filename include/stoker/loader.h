@@ -276,8 +276,8 @@ STK_API stk_status stk_loader_config_text(const char *path, const char *const *s
                                           stk_error *err);
 /* Stops the copies to a device and the workers, which first finish their current tiles. Waits for copies and workers
  * for at most close_timeout in total. Batches still held stay valid until they are released. May be called more than
- * once. STK_E_TIMEOUT: some workers (listed in the message) or copies did not finish in time, such as a worker that is
- * stuck in a system call; the resources that they use are freed once they finish. */
+ * once. STK_E_TIMEOUT: some copies, or some workers (which the message lists and which may be stuck in a system call),
+ * did not finish in time; the resources that they use are freed once they finish. */
 STK_API stk_status stk_loader_close(stk_loader *loader, stk_error *err);
 /* Closes the loader if it is open, and frees the handle. Then waits for streams that still use its memory, for the rest
  * of close_timeout. Memory that streams still use after that is freed by a background thread once they are done with
@@ -450,8 +450,8 @@ STK_API stk_status stk_loader_field(const stk_loader *loader, int index, stk_fie
  * that number. */
 STK_API stk_status stk_loader_classes(const stk_loader *loader, int index, const char *const **names, int64_t *count,
                                       stk_error *err);
-/* All effective options, after defaults, limits and detection have been applied, as JSON. Valid until the loader is
- * destroyed. */
+/* All effective options, after defaults, limits and detection have been applied, as JSON. The string is valid until the
+ * loader is destroyed. */
 STK_API const char *stk_loader_options_json(const stk_loader *loader);
 /* One effective option as JSON: 4, "random", null. Sizes are in bytes, times in ns. `name` is the name of an option
  * ("loader.timeout", "dataset.fields.image.layout", "datasets.0.weight"), or a path in stk_loader_options_json
@@ -464,8 +464,8 @@ STK_API char *stk_loader_options_tables(void);
 /* Notes on the loader, one sentence each, without duplicates: where it differs from what was requested ("prefetch
  * lowered from 8 to 5: …"), and other facts, such as how well a block order shuffles. Notes may be added during a run
  * (if the error list cannot be written, for example), so read them again at its end. At most 32 are kept; if there were
- * more, the last one says how many. Valid until the loader is destroyed. NULL: there is no note with that number. Any
- * thread. */
+ * more, the last one says how many. A note is valid until the loader is destroyed. NULL: there is no note with that
+ * number. Any thread. */
 STK_API int stk_loader_note_count(const stk_loader *loader);
 STK_API const char *stk_loader_note(const stk_loader *loader, int index);
 /* Describes in plain text what the loader will do: fields, shards, what each list of transforms was compiled into, how
@@ -511,8 +511,9 @@ typedef struct stk_loader_stats {
     int64_t inflate_ns; /* decompressing chunks, and waiting while another worker decompresses one */
     int64_t call_ns;    /* in custom transforms (stk_transform_register) */
     int64_t page_ns;    /* blocked on pages of mapped files being read from disk */
-    /* Data of compressed chunks. unpacked_bytes / packed_bytes is how often each chunk is decompressed per pass over
-     * the data; it is above 1 if the order returns to chunks that were evicted from the cache (cache_bytes). */
+    /* The next two describe compressed chunks. unpacked_bytes / packed_bytes is how often each chunk is decompressed
+     * per pass over the data; it is above 1 if the order returns to chunks that were evicted from the cache
+     * (cache_bytes). */
     int64_t unpacked_bytes; /* bytes that decompression produced */
     int64_t packed_bytes;   /* bytes of decompressed chunks, cached or not, that samples used */
     int64_t helped_ns;      /* part of order_ns, read_ns and convert_ns that the consumer spent inside next */

@@ -78,7 +78,7 @@ STK_API stk_status stk_quant_minmax(const stk_tensor *samples, stk_qdtype qdtype
 STK_API stk_status stk_quant_minmax_channels(const stk_tensor *samples, int axis, stk_qdtype qdtype, stk_qscheme scheme,
                                              stk_quant **out, stk_error *err);
 /* From the percentiles `low` and `high` (0 to 100), interpolated linearly at position p / 100 * (n - 1) of the sorted
- * elements. Uses half a megabyte of memory for any size. */
+ * elements. Uses half a megabyte of memory, regardless of the number of elements. */
 STK_API stk_status stk_quant_percentile(const stk_tensor *samples, stk_qdtype qdtype, stk_qscheme scheme, double low,
                                         double high, stk_quant **out, stk_error *err);
 /* From percentiles of a histogram with `bins` equal-width bins between the smallest and the largest element,

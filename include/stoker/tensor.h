@@ -94,7 +94,7 @@ typedef struct stk_tensor {
     uint32_t flags;
     uint32_t reserved;             /* used by the library while storages are recorded (profile.h), otherwise 0 */
     int64_t shape[STK_MAX_DIMS];   /* size of each axis, >= 0; the first ndim are set */
-    int64_t strides[STK_MAX_DIMS]; /* bytes from one index to the next, any sign; the first ndim are set */
+    int64_t strides[STK_MAX_DIMS]; /* bytes from one index to the next, may be negative; the first ndim are set */
 } stk_tensor;
 
 /* ---- storage ---- */
@@ -114,7 +114,8 @@ STK_API stk_device *stk_storage_device(const stk_storage *storage);
 
 /* ---- creation and release ---- */
 
-/* New row-major tensors on `device` (NULL: CPU): empty is uninitialized, zeros is zeroed. */
+/* Allocate row-major tensors on `device` (NULL: CPU). stk_tensor_empty leaves the elements uninitialized,
+ * stk_tensor_zeros sets them to 0. */
 STK_API stk_status stk_tensor_empty(stk_dtype dtype, int ndim, const int64_t *shape, stk_device *device,
                                     stk_tensor *out, stk_error *err);
 STK_API stk_status stk_tensor_zeros(stk_dtype dtype, int ndim, const int64_t *shape, stk_device *device,
@@ -195,7 +196,8 @@ STK_API stk_status stk_tensor_unsqueeze(const stk_tensor *tensor, int dim, stk_t
 
 /* An arbitrary view of the storage, regardless of the tensor's shape. Strides and offset (from the start of the
  * storage) are in bytes; STK_SAME_OFFSET: the tensor's own offset. Strides must not be negative (STK_E_BAD_STRIDE); a
- * tensor without elements may have any offset. A borrowed tensor has no storage to check against: STK_E_BAD_STORAGE. */
+ * tensor without elements may have any offset. STK_E_BAD_STORAGE: an element is outside the storage, or the tensor is
+ * borrowed and has no storage to check against. */
 #define STK_SAME_OFFSET INT64_MIN
 STK_API stk_status stk_tensor_as_strided(const stk_tensor *tensor, int ndim, const int64_t *shape,
                                          const int64_t *strides, int64_t offset_bytes, stk_tensor *out, stk_error *err);
