@@ -117,7 +117,7 @@ typedef enum stk_beton_kind {
 typedef struct stk_beton_field {
     const char *name; /* 1 to 16 ASCII characters, unique */
     stk_beton_kind kind;
-    /* For NDARRAY and TENSOR only. NumPy must have the dtype (otherwise STK_E_UNSUPPORTED). */
+    /* For NDARRAY and TENSOR only. The dtype must be one that NumPy has (otherwise STK_E_UNSUPPORTED). */
     stk_dtype dtype;
     int ndim;             /* 1 to 32 */
     const int64_t *shape; /* the last axis must not have length 0, because FFCV would drop that axis */

@@ -144,9 +144,9 @@ STK_API stk_status stk_device_get_memory_stats(stk_device *device, stk_device_me
 STK_API void stk_device_reset_memory_peaks(stk_device *device);
 /* Returns free segments of both kinds to the driver. Does not wait for memory that is still in use. */
 STK_API stk_status stk_device_empty_cache(stk_device *device, stk_error *err);
-/* Reports on the memory of both kinds. The snapshot lists every segment and block with its state, stream, bytes and tag
- * (profile.h), as JSON (docs/reference/profile.md); the summary is text with totals, also by segment class and tag.
- * Free *out with stk_text_free. STK_E_UNSUPPORTED: the device has no caching allocator. */
+/* Describe the device memory and the pinned memory of the device. The snapshot lists every segment and block with its
+ * state, stream, bytes and tag (profile.h), as JSON (docs/reference/profile.md); the summary is text with totals, also
+ * by segment class and tag. Free *out with stk_text_free. STK_E_UNSUPPORTED: the device has no caching allocator. */
 STK_API stk_status stk_device_memory_snapshot(stk_device *device, char **out, stk_error *err);
 STK_API stk_status stk_device_memory_summary(stk_device *device, char **out, stk_error *err);
 

@@ -196,8 +196,8 @@ STK_API stk_status stk_tensor_unsqueeze(const stk_tensor *tensor, int dim, stk_t
 
 /* An arbitrary view of the storage, regardless of the tensor's shape. Strides and offset (from the start of the
  * storage) are in bytes; STK_SAME_OFFSET: the tensor's own offset. Strides must not be negative (STK_E_BAD_STRIDE); a
- * tensor without elements may have any offset. STK_E_BAD_STORAGE: an element is outside the storage, or the tensor is
- * borrowed and has no storage to check against. */
+ * tensor without elements may have any offset of 0 or more. STK_E_BAD_STORAGE: an element is outside the storage, or
+ * the tensor is borrowed and has no storage to check against. */
 #define STK_SAME_OFFSET INT64_MIN
 STK_API stk_status stk_tensor_as_strided(const stk_tensor *tensor, int ndim, const int64_t *shape,
                                          const int64_t *strides, int64_t offset_bytes, stk_tensor *out, stk_error *err);
