@@ -73,7 +73,7 @@ def transform(function: Function | None = None, *, name: str | None = None, dtyp
 
 
 def _refuse_modules(function: Any) -> None:
-    """Rejects transforms of torchvision and modules of torch, which take PIL images or tensors, and functions of stoker that were not called."""
+    """Rejects torchvision transforms and torch modules, which take PIL images or tensors, and stoker functions passed without being called."""
     if getattr(function, "__module__", "") == f"{__package__}._transforms":
         raise _errors.StokerTypeError(f"transforms: found the function stoker.{function.__name__}, expected its result: "
                                       f"stoker.{function.__name__}(…)", "config")

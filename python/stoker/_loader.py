@@ -73,7 +73,7 @@ def _field_name(path: bytes) -> str:
 
 
 def _device(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the options with a torch.device as a string; "cuda" is torch's current device if torch is in use."""
+    """Returns the options, with a torch.device converted to a string; "cuda" is torch's current device if torch is in use."""
     torch = sys.modules.get("torch")
     if torch is not None and type(options.get("device")).__module__ == "torch":
         options = {**options, "device": str(options["device"])}

@@ -1,7 +1,7 @@
-/* order_shift.h: windows over token streams whose offsets vary by epoch. In each epoch the windows of a shard, `stride`
- * apart, begin at an offset in [0, stride) drawn by a hash of seed, epoch and shard. Every token is therefore used
- * about once per epoch, and the windows are cut at different places each time. The underlying order numbers windows;
- * this module maps the numbers to starts. Immutable after creation and thread-safe. */
+/* order_shift.h: windows over token streams, at offsets that vary by epoch. In each epoch the windows of a shard,
+ * `stride` apart, begin at an offset in [0, stride) drawn by a hash of seed, epoch and shard. Every token is therefore
+ * used about once per epoch, and the windows are cut at different places each time. The underlying order numbers
+ * windows; this module maps the numbers to starts. Immutable after creation and thread-safe. */
 #ifndef STKI_ORDER_SHIFT_H
 #define STKI_ORDER_SHIFT_H
 

@@ -593,7 +593,7 @@ static void choose_pinning(stki_core *core)
         return;
     }
     if (!device && stki_find_device(core->config, "cuda", &device, &err) != STK_OK) {
-        snprintf(core->pin_reason, WORDS, "there is no GPU to pin them for: %.180s", err.message);
+        snprintf(core->pin_reason, WORDS, "no GPU is available: %.180s", err.message);
     } else if (stk_device_get_properties(device, &properties, &err) != STK_OK || !properties.pins) {
         snprintf(core->pin_reason, WORDS, "%s cannot pin memory", device->name);
     } else {

@@ -239,7 +239,7 @@ static stk_status take_longer(const reading *r, const stki_node *longer, stk_err
     return pixels(longer, 1, &r->step->longest, err);
 }
 
-/* Parses `max_size`, the upper limit for the longer side, which requires that `size` is one number. */
+/* Parses `max_size`, the upper limit for the longer side; it requires `size` to be a single number. */
 static stk_status take_max_size(const reading *r, stk_error *err)
 {
     const stki_node *most = stki_node_get(r->node, "max_size");

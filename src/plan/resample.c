@@ -338,8 +338,8 @@ static void make_lines(const stki_field_plan *plan, stki_resampler *resampler, c
         stki_resizer_next(resampler->resizer, to, plan->image.block_strides[0], count);
 }
 
-/* Converts the window to the row, a strip of lines at a time. If the row is flipped vertically, its last lines are
- * written first. */
+/* Converts the window and writes the result to the row, one strip of lines at a time. If the row is flipped vertically,
+ * its last lines are written first. */
 static void store_strips(const stki_field_plan *plan, stki_resampler *resampler, const stk_tensor *padded, uint8_t *row)
 {
     const int h = plan->layout == STKI_LAYOUT_NHWC ? 0 : 1;
@@ -360,7 +360,7 @@ static void store_strips(const stki_field_plan *plan, stki_resampler *resampler,
     }
 }
 
-/* Converts the window to the row. */
+/* Converts the window and writes the result to the row. */
 static stk_status store_window(const stki_field_plan *plan, stki_resampler *resampler, const stk_tensor *padded,
                                void *row, stk_error *err)
 {

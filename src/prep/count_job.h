@@ -12,7 +12,8 @@ stk_status stki_count_job(stki_job *job, stki_prep_run *run, stk_error *err);
 /* For inspecting a job without a pass: sets placeholder parameters, which do not affect sizes. */
 stk_status stki_count_pretend(stki_job *job, stk_error *err);
 
-/* Runs a job without output: counts as requested in `stats` and writes job->path. *rows: number of rows counted. */
+/* Runs a job without output: gathers the statistics that `stats` requests and writes them to job->path. *rows: number
+ * of rows counted. */
 stk_status stki_count_alone(stki_job *job, stki_prep_run *run, int64_t *rows, stk_error *err);
 /* Checks that the inputs listed in the file `stats` have not changed (stki_prep_inputs_same). The job must have no
  * unresolved steps. */

@@ -39,7 +39,7 @@ static stk_status op_to(struct pl_call *call, stk_error *err)
     if (status == STK_OK && dtype == STK_DTYPE_NONE) {
         const char *word = pl_take_any_word(call->command);
         return word ? pl_fail_dtype("to", word, err)
-                    : stki_fail(err, STK_E_CONFIG, "to: missing dtype: to DTYPE, such as to f16");
+                    : stki_fail(err, STK_E_CONFIG, "to: missing dtype: expected to DTYPE, such as to f16");
     }
     status = status != STK_OK ? status : pl_take_end(call->command, err);
     status = status != STK_OK ? status : afford_copy(call, dtype, err);

@@ -1,4 +1,4 @@
-/* play_precision.c: --precision. A sine is computed in double and stored as f32, which is the reference. It is then
+/* play_precision.c: --precision. The reference is a sine computed in double and stored as f32. It is then
  * cast (or quantized) to every other form and converted back to f32. */
 #include "play_precision.h"
 #include "allocate.h"

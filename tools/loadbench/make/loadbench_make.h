@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <stoker/status.h>
 
-/* Creates the files of the specification, except those that exist with the right dtype, shape and count. With `force`,
- * creates all of them. Prints one line per file. STK_E_CONFIG: the specification is invalid. STK_E_MISMATCH: a file
- * exists with other contents, and `force` is not set. In both cases nothing is written. */
+/* Creates the files that the specification describes, except those that already exist with the right dtype, shape and
+ * count. With `force`, creates all of them. Prints one line per file. STK_E_CONFIG: the specification is invalid.
+ * STK_E_MISMATCH: a file exists with other contents, and `force` is not set. In both cases nothing is written. */
 stk_status lb_make(const char *spec_path, const char *const *sets, int set_count, bool force, FILE *to, stk_error *err);
 
 #endif

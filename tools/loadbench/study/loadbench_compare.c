@@ -31,7 +31,7 @@ static stk_status fail_json(const char *path, const json_error_t *wrong, stk_err
     if (json_error_code(wrong) == json_error_premature_end_of_input)
         return stki_fail(err, STK_E_CONFIG, "%s: the JSON ends at line %d, so it is incomplete: measure again", path,
                          wrong->line);
-    return stki_fail(err, STK_E_CONFIG, "%s: is not JSON at line %d, column %d: expected " KEPT, path, wrong->line,
+    return stki_fail(err, STK_E_CONFIG, "%s: not valid JSON at line %d, column %d: expected " KEPT, path, wrong->line,
                      wrong->column);
 }
 
