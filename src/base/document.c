@@ -284,7 +284,8 @@ static stk_status fail_in(stk_error *err, stk_status status, struct spot spot, c
     length = strlen(path);
     if (has_line)
         snprintf(where, sizeof where, ":%d", spot.line);
-    if (has_line || length == 0 || strncmp(spot.file, path, length) != 0 || spot.file[length] != '=')
+    if (has_line || length == 0 || strncmp(spot.file, path, length) != 0 ||
+        spot.file[length + (spot.file[length] == '?')] != '=')
         stki_text_end(file, sizeof file, spot.file);
     stki_fail(err, status, "%s%s%s%s%s%s", file, where, file[0] ? ": " : "", path, path[0] ? ": " : "", what);
     stki_error_facts(err, (stki_place){has_line ? spot.file : NULL, has_line ? spot.line : -1,

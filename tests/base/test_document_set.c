@@ -128,6 +128,13 @@ static void where_a_value_came_from(void **state)
     assert_string_equal(err.message, "a.b={d: x}: a.b.d: found x, expected a decimal integer");
     assert_int_equal(err.record, -1);
     assert_int_equal(err.offset, -1);
+    /* The key is named once. */
+    assert_set(document, "a.b.d=y");
+    assert_int_equal(stki_node_int(node_at(document, "a.b.d"), &value, &err), STK_E_CONFIG);
+    assert_string_equal(err.message, "a.b.d: found y, expected a decimal integer");
+    assert_set(document, "a.e?=z");
+    assert_int_equal(stki_node_int(node_at(document, "a.e"), &value, &err), STK_E_CONFIG);
+    assert_string_equal(err.message, "a.e: found z, expected a decimal integer");
     assert_int_equal(stki_document_set_value(document, "a.c", "[1, two]", "field image", &err), STK_OK);
     assert_int_equal(stki_node_int(node_at(document, "a.c.1"), &value, &err), STK_E_CONFIG);
     assert_string_equal(err.message, "field image: a.c.1: found two, expected a decimal integer");
