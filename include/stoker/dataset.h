@@ -11,7 +11,8 @@
  * If a required argument is NULL, STK_E_BAD_ARG is returned. A writer may be used by one thread at a time. The file
  * gets its final name only after everything has been written, synced and checked; until then it is a temporary file in
  * the same folder, which is removed on failure. A failed commit leaves an existing file of that name unchanged, unless
- * the folder cannot be synced after the rename: in that case neither the new nor the old file remains.
+ * the folder cannot be synced after the rename: then the new file, which is complete, is kept, but after a power
+ * failure the old one may be there instead.
  */
 #ifndef STOKER_DATASET_H
 #define STOKER_DATASET_H

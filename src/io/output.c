@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -115,23 +116,20 @@ static stk_status flush(stki_output *o, stk_error *err)
     return status;
 }
 
-static stk_status sync_directory(const char *path, stk_error *err)
+stk_status stki_sync_folder_of(const char *path, stk_error *err)
 {
     const char *slash = strrchr(path, '/');
-    char *dir = slash == path ? stki_strdup("/")
-                : slash       ? stki_format("%.*s", (int)(slash - path), path)
-                              : stki_strdup(".");
+    char folder[PATH_MAX] = ".";
     stk_status status = STK_OK;
     int fd;
 
-    if (!dir)
-        return stki_fail_memory(err, (int64_t)strlen(path), "a directory name");
-    fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (slash)
+        snprintf(folder, sizeof folder, "%.*s", slash == path ? 1 : (int)(slash - path), path);
+    fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0 || (fsync(fd) && errno != EINVAL)) /* some file systems cannot sync a folder */
-        status = stki_fail_errno(err, errno, path, "cannot sync the directory");
+        status = stki_fail_errno(err, errno, path, "cannot sync its folder");
     if (fd >= 0)
         (void)close(fd);
-    stki_free(dir);
     return status;
 }
 
@@ -364,7 +362,7 @@ stk_status stki_output_flush(stki_output *o, stk_error *err)
 /* Syncs the folder, because the name of a held file must survive a crash. */
 static stk_status sync_name(stki_output *o, stk_error *err)
 {
-    stk_status status = o->held && o->fresh ? sync_directory(o->temporary, err) : STK_OK;
+    stk_status status = o->held && o->fresh ? stki_sync_folder_of(o->temporary, err) : STK_OK;
 
     o->fresh = o->fresh && status != STK_OK;
     return status;
@@ -381,7 +379,7 @@ stk_status stki_output_sync(stki_output *o, stk_error *err)
         status = stki_fail_errno(err, errno, o->path, "cannot sync");
     } else {
         status = sync_name(o, err);
-        o->cause = status == STK_E_MEMORY ? ENOMEM : EIO; /* used only if sync_name failed */
+        o->cause = EIO; /* used only if sync_name failed */
     }
     if (status != STK_OK)
         o->failed = (int)status;
@@ -461,16 +459,11 @@ static stk_status finish_bytes(stki_output *o, stk_error *err)
 
 static stk_status put_in_place(stki_output *o, stk_error *err)
 {
-    stk_status status;
-
     if (rename(o->temporary, o->path))
         return stki_fail_errno(err, errno, o->path, "cannot rename %s to this name", o->temporary);
     stki_free(o->temporary);
     o->temporary = NULL;
-    status = sync_directory(o->path, err);
-    if (status != STK_OK)
-        (void)unlink(o->path); /* the name might not survive a crash, so the commit fails */
-    return status;
+    return stki_sync_folder_of(o->path, err); /* the file is kept, because the one it replaced is gone */
 }
 
 stk_status stki_output_commit(stki_output *o, stk_error *err)

@@ -44,9 +44,13 @@ stk_status stki_output_write_at(stki_output *output, int64_t offset, const void 
 stk_status stki_output_clear(stki_output *output, int64_t offset, int64_t count, stk_error *err);
 /* Sets the position for appending. */
 stk_status stki_output_seek(stki_output *output, int64_t offset, stk_error *err);
-/* Flushes, syncs and, unless held, renames; frees the output in any case. Fails after any failed write. */
+/* Flushes, syncs and, unless held, renames; frees the output in any case. Fails after any failed write. If only the
+ * sync of the folder after the rename fails, the file is kept: it is complete, but its name might not survive a crash.
+ */
 stk_status stki_output_commit(stki_output *output, stk_error *err);
 void stki_output_abort(stki_output *output); /* NULL is allowed */
+/* Syncs the folder of a file, so that a new name survives a crash. */
+stk_status stki_sync_folder_of(const char *path, stk_error *err);
 /* Writes a whole file that contains this text and a newline. */
 stk_status stki_output_text(const char *path, const char *text, stk_error *err);
 

@@ -3,6 +3,7 @@
 #include "allocate.h"
 #include "digest.h"
 #include "error.h"
+#include "output.h"
 #include "prep_file.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -133,7 +134,7 @@ static stk_status open_locked(stki_journal *journal, json_t **lines, stk_error *
     if (status == STK_OK)
         status = read_lines(journal->path, lines, &journal->end, &bytes, err);
     if (status == STK_OK && bytes == 0) /* a line is useless if the file's name is lost in a crash */
-        status = stki_prep_sync_folder_of(journal->path, err);
+        status = stki_sync_folder_of(journal->path, err);
     if (status == STK_OK && journal->end < bytes && ftruncate(journal->fd, journal->end) != 0)
         status = stki_fail_errno(err, errno, journal->path, "cannot remove an incomplete line");
     if (status != STK_OK)

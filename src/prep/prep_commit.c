@@ -389,7 +389,7 @@ static stk_status carry_out(const stki_job *job, const json_t *commit, stk_error
                         stki_prep_had_skipped(old), err)) == STK_OK &&
         (status = place(job, "stats.json", json_is_true(json_object_get(commit, "stats")), stki_prep_had_stats(old),
                         err)) == STK_OK &&
-        (status = stki_prep_sync_folder_of(job->path, err)) == STK_OK)
+        (status = stki_sync_folder_of(job->path, err)) == STK_OK)
         status = write_manifest(job, manifest, err);
     if (status == STK_OK)
         remove_pieces(job);

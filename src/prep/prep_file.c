@@ -116,9 +116,8 @@ stk_status stki_prep_write_final(const char *path, const char *text, int64_t byt
             status = stki_fail_errno(err, errno, path, "cannot be renamed");
         if (status != STK_OK)
             (void)unlink(temporary);
-        else /* an error, because the name might not survive a crash; the file is kept, because the one it replaced is
-                gone */
-            status = stki_prep_sync_folder_of(path, err);
+        else
+            status = stki_sync_folder_of(path, err); /* the file is kept, as in stki_output_commit */
     }
     stki_free(temporary);
     return status;
@@ -201,7 +200,7 @@ stk_status stki_prep_make_folder(const char *path, stk_error *err)
     struct stat st;
 
     if (mkdir(path, 0777) == 0)
-        return stki_prep_sync_folder_of(path, err);
+        return stki_sync_folder_of(path, err);
     if (errno == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode))
         return STK_OK;
     return stki_fail_errno(err, errno, path, "cannot create the folder");
@@ -271,23 +270,6 @@ char *stki_prep_folder_of(const char *path)
     const char *slash = strrchr(path, '/');
 
     return slash == path ? stki_strdup("/") : slash ? stki_format("%.*s", (int)(slash - path), path) : stki_strdup(".");
-}
-
-stk_status stki_prep_sync_folder_of(const char *path, stk_error *err)
-{
-    char *folder = stki_prep_folder_of(path);
-    stk_status status = STK_OK;
-    int fd;
-
-    if (!folder)
-        return stki_fail_memory(err, (int64_t)strlen(path), "a folder's name");
-    fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 || (fsync(fd) != 0 && errno != EINVAL)) /* some file systems do not support syncing a folder */
-        status = stki_fail_errno(err, errno, folder, "cannot sync the folder");
-    if (fd >= 0)
-        (void)close(fd);
-    stki_free(folder);
-    return status;
 }
 
 bool stki_prep_exists(const char *path)

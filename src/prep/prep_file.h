@@ -43,7 +43,6 @@ stk_status stki_prep_make_folder(const char *path, stk_error *err);
  * if it does not exist. */
 stk_status stki_prep_remove_folder(const char *path, const char *last, stk_error *err);
 bool stki_prep_folder_is_empty(const char *path);
-stk_status stki_prep_sync_folder_of(const char *path, stk_error *err);
 bool stki_prep_exists(const char *path);
 /* STK_E_IO: the file exists, and may only be replaced with `force`. */
 stk_status stki_prep_check_free(const char *path, stk_error *err);

@@ -244,6 +244,23 @@ static void a_failed_sync_is_kept(void **state)
     assert_non_null(strstr(err.message, "an earlier write failed"));
 }
 
+/* If only the sync of the folder fails, after the rename, the new file is kept, because the old one is gone. */
+static void the_folder_cannot_be_synced(void **state)
+{
+    const char *path = stkt_path("renamed");
+    stki_output *o;
+
+    (void)state;
+    stkt_write_file(path, "old", 3);
+    assert_int_equal(stki_output_create(path, &o, &err), STK_OK);
+    assert_int_equal(stki_output_append(o, "newer", 5, &err), STK_OK);
+    stkt_fail_call(STKT_SYNC_DIRECTORY, 1, EIO);
+    assert_int_equal(stki_output_commit(o, &err), STK_E_IO);
+    assert_string_equal(err.file, path);
+    file_is(path, "newer", 5);
+    assert_int_equal(files_beginning("renamed"), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -251,6 +268,7 @@ int main(void)
         cmocka_unit_test(aborting_leaves_nothing),      cmocka_unit_test(lent_and_copied_in_any_mix),
         cmocka_unit_test(lent_until_settled),           cmocka_unit_test(held_files_keep_their_names),
         cmocka_unit_test(held_files_that_have_changed), cmocka_unit_test(a_failed_sync_is_kept),
+        cmocka_unit_test(the_folder_cannot_be_synced),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

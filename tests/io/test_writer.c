@@ -522,6 +522,7 @@ static void fail_everything(const char *path, const stki_writer_opts *opts)
             }
             assert_int_equal(status, STK_E_IO); /* row P14 */
             assert_says("No space left");
+            assert_int_equal(unlink(path), call == STKT_SYNC_DIRECTORY ? 0 : -1);
             assert_int_equal(file_count(), 0);
         }
 }
