@@ -334,6 +334,8 @@ stk_status stki_count_pretend(stki_job *job, stk_error *err)
     stk_status status = check_datasets(stki_document_root(job->document), err);
     waiting step;
 
+    if (status == STK_OK && !job->counted && !(job->counted = json_object()))
+        status = stki_fail_memory(err, 256, "statistics");
     while (status == STK_OK && fields && list_waiting(stki_document_root(job->document), &step, 1) > 0) {
         stki_stats_opts opts;
         char *set = NULL;

@@ -336,7 +336,7 @@ static stk_status prepare(pass *p, stki_loader_config *config, const char *text,
     if (status == STK_OK)
         status = stki_prep_inputs_see(p->run, true, &p->inputs, err);
     if (status == STK_OK)
-        status = stki_prep_check_targets(p->run, err);
+        status = stki_prep_check_targets(p->run, NULL, err);
     for (int i = 0; i < p->field_count && status == STK_OK; i++)
         status = find_field(p, &p->fields[i], err);
     if (status != STK_OK)

@@ -10,6 +10,7 @@
 #include "error.h"
 #include "prep_file.h"
 #include "running_sums.h"
+#include "sink_common.h"
 #include "thread_pool.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -158,13 +159,6 @@ char *stki_outlet_path(const stki_job *job, int64_t shard)
 
 /* ---- the flusher ---- */
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
-
 static stk_status describe_file(stki_running_sums *sums, int index, const stki_sink_file *file, json_t *files,
                                 stk_error *err)
 {
@@ -178,8 +172,9 @@ static stk_status describe_file(stki_running_sums *sums, int index, const stki_s
     if (status != STK_OK)
         return status;
     snprintf(text, sizeof text, "%016" PRIx64, sum);
-    json = json_pack("{s:s, s:s, s:I, s:I, s:s}", "temporary", base_name(file->temporary), "final",
-                     base_name(file->final), "rows", (json_int_t)file->rows, "bytes", (json_int_t)bytes, "xxh3", text);
+    json = json_pack("{s:s, s:s, s:I, s:I, s:s}", "temporary", stki_base_name(file->temporary), "final",
+                     stki_base_name(file->final), "rows", (json_int_t)file->rows, "bytes", (json_int_t)bytes, "xxh3",
+                     text);
     return json && json_array_append_new(files, json) == 0 ? STK_OK : stki_fail_memory(err, 256, "a journal");
 }
 
@@ -256,21 +251,6 @@ static void drop_flush(stki_flush *base)
 
 /* ---- sinks ---- */
 
-static stk_status check_final_names(stki_outlet *outlet, stk_error *err)
-{
-    stki_sink_file *files = stki_zalloc_array(FILES, sizeof *files);
-    int count;
-    stk_status status = STK_OK;
-
-    if (!files)
-        return stki_fail_memory(err, FILES * (int64_t)sizeof *files, "files");
-    count = outlet->sink->ops->files(outlet->sink, files, FILES);
-    for (int i = 0; i < count && i < FILES && status == STK_OK && !outlet->opts.force; i++)
-        status = stki_prep_check_free(files[i].final, err);
-    stki_free(files);
-    return status;
-}
-
 static stk_status open_sink(stki_outlet *outlet, const json_t *mark, stk_error *err)
 {
     const stki_outlet_opts *o = &outlet->opts;
@@ -292,8 +272,6 @@ static stk_status open_sink(stki_outlet *outlet, const json_t *mark, stk_error *
         outlet->bytes = ops->measure(&outlet->sink_opts, NULL, 0, &outlet->size);
         outlet->found_bytes = mark ? outlet->bytes : outlet->found_bytes;
     }
-    if (status == STK_OK)
-        status = check_final_names(outlet, err);
     return status == STK_OK ? stki_running_sums_create(outlet->sink, &outlet->sums, err) : status;
 }
 

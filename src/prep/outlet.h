@@ -38,7 +38,7 @@ typedef struct stki_outlet_opts {
     int64_t shard_bytes; /* maximum size of a shard's files; 0: unlimited */
     int64_t shard_most;  /* maximum number of rows of a shard, if shard_bytes > 0 */
     int64_t most_rows, first_row;
-    bool may_skip, force;
+    bool may_skip;
     int threads;
     const char *journal; /* its path */
 } stki_outlet_opts;
@@ -47,7 +47,7 @@ typedef struct stki_outlet stki_outlet;
 
 /* Opens the journal and the sink; resumes an unfinished one at the end of its journal, or restarts it if the format
  * cannot resume (or with `restart`). *lines: the lines of its journal, as a new JSON array; if they include {"done":
- * true}, the outlet is complete, and *out is NULL. STK_E_IO: the final name exists and `force` is not set. */
+ * true}, the outlet is complete, and *out is NULL. */
 stk_status stki_outlet_open(const stki_outlet_opts *opts, bool restart, stki_flusher *flusher, stki_outlet **out,
                             json_t **lines, stk_error *err);
 stk_status stki_outlet_append(stki_outlet *outlet, const stki_sink_value *values, int64_t rows, stk_error *err);

@@ -201,32 +201,18 @@ const char *stk_prep_note(const stk_prep *prep, int index)
 
 /* ---- run ---- */
 
-/* Checks the name in advance for formats that create their file at the end. Others check it when they are opened. */
-static stk_status check_name(const stk_prep *prep, stk_error *err)
-{
-    char *path =
-        stki_outlet_path(&prep->job, prep->job.output.shard_rows > 0 || prep->job.output.shard_bytes > 0 ? 0 : -1);
-    stk_status status = path ? STK_OK : stki_fail_memory(err, 256, "a path");
-
-    if (status == STK_OK && !prep->job.format->resumes)
-        status = stki_prep_check_free(path, err);
-    stki_free(path);
-    return status;
-}
-
 /* Finds the first file of the manifest that does not exist with its recorded size. *out: its name in the manifest; NULL
  * if there is none. */
 static stk_status find_missing(const stk_prep *prep, const json_t *manifest, const char **out, stk_error *err)
 {
     const json_t *parts = json_object_get(manifest, "parts");
-    char *folder = stki_prep_folder_of(prep->job.path);
-    stk_status status = folder ? STK_OK : stki_fail_memory(err, 256, "a path");
+    stk_status status = STK_OK;
 
     *out = NULL;
     for (size_t i = 0; i < json_array_size(parts) && status == STK_OK && !*out; i++) {
         const json_t *part = json_array_get(parts, i);
         const char *found = json_string_value(json_object_get(part, "path")), *name = found ? found : "";
-        char *path = stki_format("%s/%s", folder, name);
+        char *path = stki_in_output_folder(&prep->job, name);
 
         if (!path)
             status = stki_fail_memory(err, 256, "a path");
@@ -234,7 +220,6 @@ static stk_status find_missing(const stk_prep *prep, const json_t *manifest, con
             *out = name;
         stki_free(path);
     }
-    stki_free(folder);
     return status;
 }
 
@@ -285,35 +270,10 @@ static bool is_committing(const stk_prep *prep)
     return stki_prep_exists(prep->commit_path);
 }
 
-/* Checks the files next to the data that the job writes, or with on_error: skip may write. */
-static stk_status check_beside(const stk_prep *prep, stk_error *err)
-{
-    stk_status status = STK_OK;
-
-    if (prep->job.stats || stki_count_needed(&prep->job))
-        status = stki_prep_check_free(prep->stats_path, err);
-    if (status == STK_OK && prep->job.prep.on_error == STKI_JOB_SKIP)
-        status = stki_prep_check_free(prep->skipped_path, err);
-    return status;
-}
-
-/* If another process is renaming the files of this job, they are already there. */
+/* Fails if there is a manifest of this name. The other files are checked when their names are known. */
 static stk_status check_output(const stk_prep *prep, stk_error *err)
 {
-    stk_status status;
-    stk_error cause;
-
-    if (prep->opts.force)
-        return STK_OK;
-    if (stki_prep_exists(prep->manifest_path))
-        return fail_present(prep, err);
-    if ((status = check_name(prep, &cause)) == STK_OK)
-        status = check_beside(prep, &cause);
-    if (status == STK_OK || (!prep->opts.restart && is_committing(prep)))
-        return STK_OK;
-    if (err)
-        *err = cause;
-    return status;
+    return prep->opts.force || !stki_prep_exists(prep->manifest_path) ? STK_OK : fail_present(prep, err);
 }
 
 static const char *unit_name(const stki_prep_run *run)
@@ -550,8 +510,9 @@ static stk_status count(stk_prep *prep, stk_error *err)
         return STK_OK;
     status = begin_look(prep, &real, err);
     if (status == STK_OK) {
-        if ((status = open_run(prep, &run, err)) == STK_OK)
-            status = stki_prep_space(&run, err); /* checked before hours of counting */
+        if ((status = open_run(prep, &run, err)) == STK_OK && /* checked before hours of counting */
+            (status = stki_prep_check_targets(&run, NULL, err)) == STK_OK)
+            status = stki_prep_space(&run, err);
         stki_prep_close(&run);
     }
     end_look(prep, &real);
@@ -740,12 +701,14 @@ stk_status stk_prep_get_result(const stk_prep *prep, stk_prep_result *out, stk_e
     return status;
 }
 
-static stk_status fill_plan(stk_prep *prep, stki_prep_run *run, bool pretended, stk_prep_plan *plan, stk_error *err)
+/* `made`: the output is complete, so that no file will be written. */
+static stk_status fill_plan(stk_prep *prep, stki_prep_run *run, bool pretended, bool made, stk_prep_plan *plan,
+                            stk_error *err)
 {
     stki_prep_missing missing;
     int64_t first, end, left = 0;
     bool found = false;
-    stk_status status = stki_prep_check_targets(run, err);
+    stk_status status = made ? STK_OK : stki_prep_check_targets(run, NULL, err);
 
     if (status == STK_OK && !pretended)
         status = stki_work_look(run, &found, err);
@@ -783,28 +746,28 @@ static stk_status fill_plan_alone(stk_prep *prep, stk_prep_plan *plan, stk_error
         plan->positions = stk_loader_samples(run.loader);
         plan->output_exists = stki_prep_exists(prep->stats_path);
         run.core = run.loader->core;
-        status = stki_prep_check_targets(&run, err);
+        status = stki_prep_check_targets(&run, NULL, err);
     }
     stki_prep_close_loader(&run);
     return status;
 }
 
-/* Fails if a file exists that the job would not replace. */
-static stk_status check_free(stk_prep *prep, stk_error *err)
+/* *made: whether the output is complete. Fails if it is that of another job, or of other data. */
+static stk_status look_for_any(stk_prep *prep, bool *made, stk_error *err)
 {
     stki_prep_totals totals;
-    bool made;
     stk_status status;
 
     if (!prep->job.format)
-        return look_for_statistics(prep, &made, err);
+        return look_for_statistics(prep, made, err);
+    *made = false;
     if (!prep->opts.restart && is_committing(prep)) /* its files may already have their names */
         return STK_OK;
-    status = look_for_output(prep, &made, &totals, err);
-    return status == STK_OK && !made ? check_output(prep, err) : status;
+    status = look_for_output(prep, made, &totals, err);
+    return status == STK_OK && !*made ? check_output(prep, err) : status;
 }
 
-static stk_status look_at(stk_prep *prep, bool pretended, stk_prep_plan *plan, stk_error *err)
+static stk_status look_at(stk_prep *prep, bool pretended, bool made, stk_prep_plan *plan, stk_error *err)
 {
     stki_prep_run run;
     stk_status status;
@@ -813,7 +776,7 @@ static stk_status look_at(stk_prep *prep, bool pretended, stk_prep_plan *plan, s
         return fill_plan_alone(prep, plan, err);
     status = open_run(prep, &run, err);
     if (status == STK_OK)
-        status = fill_plan(prep, &run, pretended, plan, err);
+        status = fill_plan(prep, &run, pretended, made, plan, err);
     stki_prep_close(&run);
     return status;
 }
@@ -836,6 +799,7 @@ stk_status stk_prep_get_plan(stk_prep *prep, stk_prep_plan *out, stk_error *err)
 {
     stki_apart_trial trial = {.wait = during_trial, .cancelled = is_cancelled, .context = prep};
     char *text;
+    bool made;
     stki_job real;
     stk_prep_plan plan = {0};
     stk_status status = check_asked(prep, out ? &out->struct_size : NULL, "stk_prep_plan", err);
@@ -846,12 +810,15 @@ stk_status stk_prep_get_plan(stk_prep *prep, stk_prep_plan *out, stk_error *err)
         return status;
     trial.job = text = stk_prep_job_text(prep);
     stki_apart_try(&trial);
-    status = begin_look(prep, &real, err);
-    if (status == STK_OK)
-        status = look_at(prep, prep->job.document != real.document, &plan, err);
-    end_look(prep, &real);
-    if (status == STK_OK)
-        status = check_free(prep, err);
+    status = look_for_any(prep, &made, err);
+    if (status == STK_OK && (status = begin_look(prep, &real, err)) == STK_OK) {
+        if (stki_prep_exists(prep->manifest_path)) /* its files would be replaced */
+            (void)stki_prep_read_json(prep->manifest_path, &prep->name.old, NULL);
+        status = look_at(prep, prep->job.document != real.document, made, &plan, err);
+        json_decref(prep->name.old);
+        prep->name.old = NULL;
+        end_look(prep, &real);
+    }
     stki_apart_try(NULL);
     stki_apart_end_trial();
     if (trial.made && !text)

@@ -226,13 +226,6 @@ static stk_status write_stats(const stki_prep_run *run, stki_seen **seen, int64_
 
 /* ---- renaming ---- */
 
-static char *in_folder_of(const char *path, const char *name)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? stki_format("%.*s/%s", (int)(slash - path), path, name) : stki_strdup(name);
-}
-
 /* Renames a file. Succeeds if that has already been done, in which case the target exists with exactly this size. */
 static stk_status give_name(const char *from, const char *to, int64_t bytes, stk_error *err)
 {
@@ -263,7 +256,7 @@ static stk_status remove_old(const stki_job *job, const json_t *old, const json_
             kept = strcmp(json_string_value(json_object_get(json_array_get(files, k), "final")), name) == 0;
         if (kept)
             continue;
-        path = in_folder_of(job->path, name);
+        path = stki_in_output_folder(job, name);
         status = remove_if_there(path, err);
         stki_free(path);
     }
@@ -277,7 +270,7 @@ static stk_status rename_all(const stki_job *job, const char *making, const json
     for (size_t i = 0; i < json_array_size(files) && status == STK_OK; i++) {
         const json_t *file = json_array_get(files, i);
         char *from = stki_format("%s/%s", making, json_string_value(json_object_get(file, "temporary")));
-        char *to = in_folder_of(job->path, json_string_value(json_object_get(file, "final")));
+        char *to = stki_in_output_folder(job, json_string_value(json_object_get(file, "final")));
 
         status = from && to ? give_name(from, to, json_integer_value(json_object_get(file, "bytes")), err)
                             : stki_fail_memory(err, 256, "a path");
@@ -474,35 +467,6 @@ stk_status stki_prep_clean_up(const stki_job *job, stk_error *err)
 
 /* ---- whole commit ---- */
 
-/* Checks the names of the output files, which are known only now. */
-static stk_status check_targets(const stki_prep_run *run, const json_t *files, stk_error *err)
-{
-    stk_status status = STK_OK;
-
-    for (size_t i = 0; i < json_array_size(files) && status == STK_OK; i++) {
-        char *to = in_folder_of(run->job->path, json_string_value(json_object_get(json_array_get(files, i), "final")));
-
-        status = to ? stki_prep_check_target(run, to, err) : stki_fail_memory(err, 256, "a path");
-        stki_free(to);
-    }
-    return status;
-}
-
-/* Checks the files next to the data again, because they may have been created while the job ran. */
-static stk_status check_beside(const stki_prep_run *run, const stki_prep_totals *totals, stk_error *err)
-{
-    char *skipped = stki_beside_output(run->job, "skipped.jsonl"), *stats = stki_beside_output(run->job, "stats.json");
-    stk_status status = skipped && stats ? STK_OK : stki_fail_memory(err, 256, "a path");
-
-    if (status == STK_OK && totals->skipped > 0)
-        status = stki_prep_check_free(skipped, err);
-    if (status == STK_OK && (run->observer_count > 0 || run->job->counted))
-        status = stki_prep_check_free(stats, err);
-    stki_free(skipped);
-    stki_free(stats);
-    return status;
-}
-
 static stk_status write_commit(const stki_prep_run *run, json_t *files, const json_t *skipped,
                                const stki_prep_totals *totals, stk_error *err)
 {
@@ -533,7 +497,7 @@ stk_status stki_prep_commit(stki_prep_run *run, stki_prep_totals *out, stk_error
     *out = (stki_prep_totals){0};
     if (status == STK_OK && (status = stki_name_check(run->name, run->job, err)) == STK_OK &&
         (status = stki_prep_inputs_check(run, err)) == STK_OK && (status = collect_files(run, files, err)) == STK_OK &&
-        (status = check_targets(run, files, err)) == STK_OK)
+        (status = stki_prep_check_targets(run, files, err)) == STK_OK)
         status = collect_pieces(run, skipped, seen, out, err);
     if (status == STK_OK && out->rows == 0)
         status = stki_fail(err, STK_E_EMPTY, "%s: all %lld samples failed and were skipped", run->job->path,
@@ -547,8 +511,6 @@ stk_status stki_prep_commit(stki_prep_run *run, stki_prep_totals *out, stk_error
     out->files = (int64_t)json_array_size(files);
     for (size_t i = 0; i < json_array_size(files); i++)
         out->bytes += json_integer_value(json_object_get(json_array_get(files, i), "bytes"));
-    if (status == STK_OK && !run->opts->force)
-        status = check_beside(run, out, err);
     if (status == STK_OK && out->skipped > 0)
         status = write_skipped(run, skipped, err);
     if (status == STK_OK && (run->observer_count > 0 || run->job->counted))

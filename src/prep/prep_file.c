@@ -279,14 +279,6 @@ bool stki_prep_exists(const char *path)
     return lstat(path, &st) == 0;
 }
 
-stk_status stki_prep_check_free(const char *path, stk_error *err)
-{
-    if (!stki_prep_exists(path))
-        return STK_OK;
-    return stki_fail_at(err, STK_E_IO, (stki_place){path, -1, -1, NULL, NULL},
-                        "it already exists; --force replaces it when the new one is complete");
-}
-
 int64_t stki_prep_file_size(const char *path)
 {
     struct stat st;

@@ -44,8 +44,6 @@ stk_status stki_prep_make_folder(const char *path, stk_error *err);
 stk_status stki_prep_remove_folder(const char *path, const char *last, stk_error *err);
 bool stki_prep_folder_is_empty(const char *path);
 bool stki_prep_exists(const char *path);
-/* STK_E_IO: the file exists, and may only be replaced with `force`. */
-stk_status stki_prep_check_free(const char *path, stk_error *err);
 /* Returns the size of a file; -1: it does not exist. */
 int64_t stki_prep_file_size(const char *path);
 /* Returns the folder of a path; free with stki_free. NULL: out of memory. */

@@ -91,7 +91,6 @@ stk_status stki_prep_join(stki_prep_run *run, stk_error *err)
                                                       .most_rows = goes_on ? run->cuts.positions : rows,
                                                       .may_skip = goes_on && run->job->prep.on_error == STKI_JOB_SKIP,
                                                       .first_row = 0,
-                                                      .force = run->opts->force,
                                                       .threads = run->threads,
                                                       .journal = journal},
                                   true, run->flusher, &outlet, &lines, err);

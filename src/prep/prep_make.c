@@ -111,7 +111,6 @@ static stk_status open_outlet(struct maker *m, int64_t unit, stk_error *err)
                                                             .most_rows = end - first,
                                                             .first_row = first,
                                                             .may_skip = run->job->prep.on_error == STKI_JOB_SKIP,
-                                                            .force = run->opts->force,
                                                             .threads = run->threads,
                                                             .journal = journal},
                                         false, run->flusher, &m->outlet, &lines, err)

@@ -31,6 +31,13 @@ char *stki_beside_output(const stki_job *job, const char *ending)
     return stki_format("%s.%s", job->stem, ending);
 }
 
+char *stki_in_output_folder(const stki_job *job, const char *name)
+{
+    const char *slash = strrchr(job->path, '/');
+
+    return slash ? stki_format("%.*s/%s", (int)(slash - job->path), job->path, name) : stki_strdup(name);
+}
+
 bool stki_prep_had_skipped(const json_t *manifest)
 {
     return json_integer_value(json_object_get(json_object_get(manifest, "totals"), "skipped")) > 0;

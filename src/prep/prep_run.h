@@ -4,6 +4,7 @@
  *     prep_open.c     the loader, fields, finishers, observers, pieces; choice of the work folder
  *     prep_size.c     sizes of rows and files in advance; free space
  *     prep_name.c     the lock of the output's name
+ *     prep_targets.c  checks of the files that a job writes or replaces
  *     prep_work.c     the work folder: identity, locks, progress
  *     prep_make.c     rows → finishers and observers → outlet or spool, piece by piece
  *     prep_sample.c   estimates from some rows
@@ -132,6 +133,8 @@ stk_status stki_prep_space(const stki_prep_run *run, stk_error *err);
 /* prep_name.c */
 /* Returns the path NAME.ENDING next to the output. */
 char *stki_beside_output(const stki_job *job, const char *ending);
+/* Returns the path of a file in the output's folder. */
+char *stki_in_output_folder(const stki_job *job, const char *name);
 /* Returns whether the data set of a manifest (null: none) has a list of failed samples, or statistics. */
 bool stki_prep_had_skipped(const json_t *manifest);
 bool stki_prep_had_stats(const json_t *manifest);
@@ -150,6 +153,13 @@ bool stki_name_leave(stki_name_lock *name);
 void stki_name_release(stki_name_lock *name);
 /* Returns a canonical name of the work folder, which need not exist. Free with stki_free; NULL: out of memory. */
 char *stki_name_of_work(const stki_job *job);
+/* prep_targets.c */
+/* Checks every file that the job would write, replace or remove next to its output. `files`: the list of its output
+ * files; NULL: unknown, so their names are computed in advance, if the job is open. STK_E_CONFIG: the job reads the
+ * file: its data, its config, or a file that the config names. STK_E_IO: the file exists, and may only be replaced with
+ * `force`. */
+stk_status stki_prep_check_targets(const stki_prep_run *run, const json_t *files, stk_error *err);
+
 /* prep_work.c */
 /* STK_E_IO: the output's parent is not a folder, or the output is one. */
 stk_status stki_work_check_target(const stki_job *job, stk_error *err);
@@ -171,10 +181,6 @@ stk_status stki_work_remove(const char *folder, stk_error *err);
 char *stki_work_journal(const stki_prep_run *run, int64_t unit);
 char *stki_work_piece(const stki_prep_run *run, int64_t piece);
 char *stki_work_file(const stki_prep_run *run, const char *name);
-/* STK_E_CONFIG: the job reads the file: its data, its config, or a file that the config names. */
-stk_status stki_prep_check_target(const stki_prep_run *run, const char *path, stk_error *err);
-/* Like stki_prep_check_target, for every file that the job would replace or remove, as far as the names are known. */
-stk_status stki_prep_check_targets(const stki_prep_run *run, stk_error *err);
 /* Sets *done to whether the unit is complete, and *rows to the number of its finished positions. */
 stk_status stki_prep_unit_done(const stki_prep_run *run, int64_t unit, bool *done, int64_t *rows, stk_error *err);
 /* Appends the lines of a complete unit's pieces, in order, to `pieces`. */

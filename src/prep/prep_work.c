@@ -191,76 +191,6 @@ stk_status stki_work_check_target(const stki_job *job, stk_error *err)
     return status;
 }
 
-static bool is_input(const stki_prep_run *run, const char *path)
-{
-    const stki_dataset *dataset = run->core->dataset;
-    const stki_node *root = stki_document_root(run->job->document);
-    const stki_node *const outputs[] = {stki_node_get(stki_node_get(root, "output"), "path"),
-                                        stki_node_get(stki_node_get(root, "stats"), "path")};
-    stki_stamp target;
-
-    if (stki_stamp_take(path, &target, NULL) != STK_OK)
-        return false;
-    for (int f = 0; f < dataset->field_count; f++)
-        for (int s = 0; s < dataset->fields[f].shard_count; s++)
-            if (stki_stamp_is_of(&target, dataset->fields[f].shards[s]->path))
-                return true;
-    return stki_document_uses(run->job->document, path, outputs, 2);
-}
-
-stk_status stki_prep_check_target(const stki_prep_run *run, const char *path, stk_error *err)
-{
-    if (!is_input(run, path))
-        return STK_OK;
-    return stki_fail(err, STK_E_CONFIG,
-                     "%s.path: %s is read by the job, and would be replaced by its output: choose another name",
-                     run->job->format ? "output" : "stats", path);
-}
-
-static stk_status check_beside(const stki_prep_run *run, const char *ending, stk_error *err)
-{
-    char *path = stki_beside_output(run->job, ending);
-    stk_status status = path ? stki_prep_check_target(run, path, err) : stki_fail_memory(err, 256, "a path");
-
-    stki_free(path);
-    return status;
-}
-
-/* Checks the files of the data set that is replaced. */
-static stk_status check_old(const stki_prep_run *run, const json_t *old, stk_error *err)
-{
-    const json_t *parts = json_object_get(old, "parts");
-    char *folder = stki_prep_folder_of(run->job->path);
-    stk_status status = folder ? STK_OK : stki_fail_memory(err, 256, "a path");
-
-    for (size_t i = 0; i < json_array_size(parts) && status == STK_OK; i++) {
-        const char *name = json_string_value(json_object_get(json_array_get(parts, i), "path"));
-        char *path = stki_format("%s/%s", folder, name ? name : "");
-
-        status = path ? stki_prep_check_target(run, path, err) : stki_fail_memory(err, 256, "a path");
-        stki_free(path);
-    }
-    stki_free(folder);
-    return status;
-}
-
-stk_status stki_prep_check_targets(const stki_prep_run *run, stk_error *err)
-{
-    const stki_job *job = run->job;
-    const json_t *old = run->name->old;
-    stk_status status = stki_prep_check_target(run, job->path, err);
-
-    if (!job->format)
-        return status;
-    if (status == STK_OK)
-        status = check_beside(run, "manifest.json", err);
-    if (status == STK_OK && (job->stats || job->counted || stki_prep_had_stats(old)))
-        status = check_beside(run, "stats.json", err);
-    if (status == STK_OK && (job->prep.on_error == STKI_JOB_SKIP || stki_prep_had_skipped(old)))
-        status = check_beside(run, "skipped.jsonl", err);
-    return status == STK_OK ? check_old(run, old, err) : status;
-}
-
 /* Returns whether the folder contains the file that exists for the whole lifetime of a job's work folder. */
 static bool has_mark(const char *folder)
 {
@@ -514,7 +444,7 @@ stk_status stki_work_open(stki_prep_run *run, stk_error *err)
     stk_status status = stki_work_check_target(run->job, err);
 
     if (status == STK_OK)
-        status = stki_prep_check_targets(run, err);
+        status = stki_prep_check_targets(run, NULL, err);
     if (status == STK_OK && run->seen->count > 0)
         status = stki_prep_inputs_see(run, true, NULL, err);
     if (status == STK_OK && !run->work && !(run->work = stki_strdup(run->job->work)))

@@ -111,6 +111,9 @@ typedef struct stki_sink_ops {
     /* Returns the approximate compressed size of `size` bytes of a field's values; -1: not compressed. NULL: never
      * compressed. */
     int64_t (*packed)(const stki_sink_opts *opts, int field, const void *bytes, int64_t size);
+    /* Returns the final path of the data set's file `index`; NULL: there are fewer files, or no memory is left. Free
+     * with stki_free. `opts` is as in check. A NULL function: one file, opts->path. */
+    char *(*name)(const stki_sink_opts *opts, int index);
     /* mark NULL: starts from the beginning and overwrites existing files with these temporary names. Otherwise
      * truncates them to their state at this mark and resumes. STK_E_CORRUPT, STK_E_TRUNCATED: the files have changed.
      */
@@ -140,6 +143,8 @@ struct stki_sink {
 /* sinks.c: the format of this name or, with NULL, for the extension of `path`. STK_E_UNSUPPORTED lists the formats, or
  * says that the extension (path NULL: none) belongs to another format. */
 stk_status stki_sink_find(const char *format, const char *path, const stki_sink_ops **out, stk_error *err);
+/* ops->name, or what its absence means. */
+char *stki_sink_name(const stki_sink_ops *ops, const stki_sink_opts *opts, int index);
 /* All formats, NULL-terminated, for the tables of options. */
 extern const stki_sink_ops *const stki_sinks[];
 /* Returns one of the tables of keys that formats add to `output`; NULL: `index` is too large. */

@@ -89,6 +89,23 @@ int64_t stki_columns_measure(const stki_sink_opts *opts, bool header, const stki
 
 /* ---- opening ---- */
 
+static char *path_of(const stki_sink_opts *opts, const stki_field_arrays *arrays, int index)
+{
+    return stki_sink_array_path(opts->path, arrays->count > 1 ? arrays->items[index].name : NULL);
+}
+
+char *stki_columns_name(const stki_sink_opts *opts, int index)
+{
+    stki_field_arrays arrays;
+    char *path;
+
+    if (stki_field_arrays_init(&arrays, opts->fields, opts->field_count, NULL) != STK_OK)
+        return NULL;
+    path = index < arrays.count ? path_of(opts, &arrays, index) : NULL;
+    stki_field_arrays_fini(&arrays);
+    return path;
+}
+
 static stk_status write_header(struct column *column, int64_t rows, stk_error *err)
 {
     char header[STKI_NPY_FORM_MAX];
@@ -131,7 +148,7 @@ static stk_status open_column(struct columns *c, int index, bool header, const j
     int64_t keep = -1;
     stk_status status = STK_OK;
 
-    column->final = stki_sink_array_path(opts->path, c->arrays.count > 1 ? c->arrays.items[index].name : NULL);
+    column->final = path_of(opts, &c->arrays, index);
     column->temporary = column->final ? stki_sink_temporary(opts->folder, column->final, "") : NULL;
     if (!column->temporary)
         return stki_fail_memory(err, (int64_t)strlen(opts->path) + 1, opts->path);

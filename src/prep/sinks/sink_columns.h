@@ -9,6 +9,7 @@
 stk_status stki_columns_check(const stki_sink_opts *opts, bool header, stk_error *err);
 int64_t stki_columns_measure(const stki_sink_opts *opts, bool header, const stki_sink_value *values, int64_t count,
                              stki_sink_size *size);
+char *stki_columns_name(const stki_sink_opts *opts, int index);
 stk_status stki_columns_open(const stki_sink_ops *ops, const stki_sink_opts *opts, bool header, const json_t *mark,
                              stki_sink **out, stk_error *err);
 stk_status stki_columns_append(stki_sink *sink, const stki_sink_value *values, int64_t rows, stk_error *err);

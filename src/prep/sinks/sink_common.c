@@ -179,7 +179,7 @@ stk_status stki_sink_refuse(const stki_sink_opts *opts, const stki_sink_field *f
 
 /* ---- names ---- */
 
-static const char *base_of(const char *path)
+const char *stki_base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
 
@@ -188,7 +188,7 @@ static const char *base_of(const char *path)
 
 char *stki_sink_array_path(const char *path, const char *part)
 {
-    const char *base = base_of(path), *dot = strrchr(base, '.');
+    const char *base = stki_base_name(path), *dot = strrchr(base, '.');
     int stem = (int)(dot && dot > base ? dot - path : (int64_t)strlen(path));
 
     return part ? stki_format("%.*s.%s%s", stem, path, part, path + stem) : stki_strdup(path);
@@ -196,7 +196,7 @@ char *stki_sink_array_path(const char *path, const char *part)
 
 char *stki_sink_temporary(const char *folder, const char *final, const char *more)
 {
-    return stki_format("%s/%s%s", folder, base_of(final), more);
+    return stki_format("%s/%s%s", folder, stki_base_name(final), more);
 }
 
 /* ---- marks ---- */

@@ -28,6 +28,7 @@ const stki_sink_ops stki_sink_npy = {
     .resumes = true,
     .check = npy_check,
     .measure = npy_measure,
+    .name = stki_columns_name,
     .open = npy_open,
     .append = stki_columns_append,
     .mark = stki_columns_mark,

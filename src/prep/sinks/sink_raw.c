@@ -27,6 +27,7 @@ const stki_sink_ops stki_sink_raw = {
     .resumes = true,
     .check = raw_check,
     .measure = raw_measure,
+    .name = stki_columns_name,
     .open = raw_open,
     .append = stki_columns_append,
     .mark = stki_columns_mark,

@@ -72,16 +72,28 @@ static int64_t tokens_measure(const stki_sink_opts *opts, const stki_sink_value 
 
 /* ---- opening ---- */
 
+static char *tokens_name(const stki_sink_opts *opts, int index)
+{
+    char *names[2];
+
+    if (format_of(opts) != STK_TOKENS_MEGATRON)
+        return index == 0 ? stki_strdup(opts->path) : NULL;
+    if (index > 1 || !stki_tokens_names(opts->path, &names[0], &names[1]))
+        return NULL;
+    stki_free(names[1 - index]);
+    return names[index];
+}
+
 static stk_status name_files(struct tokens_sink *t, stk_error *err)
 {
     const stki_sink_opts *opts = &t->common.opts;
     bool fine = true;
 
+    for (int i = 0; i < 2; i++)
+        t->final[i] = tokens_name(opts, i);
     if (t->format == STK_TOKENS_MEGATRON) {
-        fine = stki_tokens_names(opts->path, &t->final[0], &t->final[1]);
+        fine = t->final[0] && t->final[1];
         t->lengths = fine ? stki_sink_temporary(opts->folder, t->final[1], ".lengths") : NULL;
-    } else {
-        t->final[0] = stki_strdup(opts->path);
     }
     for (int i = 0; i < 2 && fine; i++) {
         t->temporary[i] = t->final[i] ? stki_sink_temporary(opts->folder, t->final[i], "") : NULL;
@@ -214,6 +226,7 @@ const stki_sink_ops stki_sink_tokens = {
     .options_bytes = sizeof(struct tokens_options),
     .check = tokens_check,
     .measure = tokens_measure,
+    .name = tokens_name,
     .open = tokens_open,
     .append = tokens_append,
     .mark = tokens_mark,

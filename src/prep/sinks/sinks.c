@@ -1,5 +1,6 @@
 /* sinks.c: the table of formats that a preparation job can write, one line each. */
 #include "sinks.h"
+#include "allocate.h"
 #include "error.h"
 #include <string.h>
 #include <strings.h>
@@ -71,4 +72,9 @@ stk_status stki_sink_find(const char *format, const char *path, const stki_sink_
     return stki_fail(err, STK_E_UNSUPPORTED,
                      "the extension of %s is not that of any format; set output.format to one of %s", path,
                      names(all, sizeof all));
+}
+
+char *stki_sink_name(const stki_sink_ops *ops, const stki_sink_opts *opts, int index)
+{
+    return ops->name ? ops->name(opts, index) : index == 0 ? stki_strdup(opts->path) : NULL;
 }
