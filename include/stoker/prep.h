@@ -134,8 +134,9 @@ STK_API stk_status stk_prep_get_estimate(stk_prep *job, int64_t most_ns, stk_pre
 
 /* Runs the job, or this task's share of it. STK_E_CANCELLED: stk_prep_cancel was called; run it again to resume, in
  * this or another process. STK_E_BUSY: another process uses the work folder. STK_E_MISMATCH: the work folder belongs to
- * another job. STK_E_IO: the output exists (see `force`), the disk is full, … After any failure no file has its final
- * name, and once the cause has been removed, the next run resumes. */
+ * another job. STK_E_IO: the output exists (see `force`), one of its files belongs to a data set with another name, the
+ * disk is full, … After any failure no file has its final name, and once the cause has been removed, the next run
+ * resumes. */
 STK_API stk_status stk_prep_run(stk_prep *job, stk_error *err);
 /* Asks the running job to stop soon. May be called from any thread and from signal handlers. NULL is allowed. */
 STK_API void stk_prep_cancel(stk_prep *job);

@@ -156,8 +156,8 @@ char *stki_name_of_work(const stki_job *job);
 /* prep_targets.c */
 /* Checks every file that the job would write, replace or remove next to its output. `files`: the list of its output
  * files; NULL: unknown, so their names are computed in advance, if the job is open. STK_E_CONFIG: the job reads the
- * file: its data, its config, or a file that the config names. STK_E_IO: the file exists, and may only be replaced with
- * `force`. */
+ * file: its data, its config, or a file that the config names. STK_E_IO: the file exists, and belongs to a data set of
+ * another NAME or may only be replaced with `force`. */
 stk_status stki_prep_check_targets(const stki_prep_run *run, const json_t *files, stk_error *err);
 
 /* prep_work.c */

@@ -4,7 +4,9 @@
 #include "error.h"
 #include "prep_file.h"
 #include "prep_run.h"
+#include "sink_common.h"
 #include "stamp.h"
+#include <string.h>
 
 static bool is_input(const stki_prep_run *run, const char *path)
 {
@@ -33,9 +35,52 @@ static bool is_committing(const stki_job *job)
     return exists;
 }
 
+/* Returns whether the data set of a manifest has a file of this name, of which the first `stem` bytes are its NAME. */
+static bool has_file(const json_t *manifest, const char *name, size_t stem)
+{
+    const json_t *parts = json_object_get(manifest, "parts");
+    bool found = (stki_prep_had_stats(manifest) && strcmp(name + stem, ".stats.json") == 0) ||
+                 (stki_prep_had_skipped(manifest) && strcmp(name + stem, ".skipped.jsonl") == 0);
+
+    for (size_t i = 0; i < json_array_size(parts) && !found; i++) {
+        const char *part = json_string_value(json_object_get(json_array_get(parts, i), "path"));
+
+        found = part && strcmp(part, name) == 0;
+    }
+    return found;
+}
+
+/* Fails if the file belongs to a data set with another NAME. The names of its files begin with that NAME. */
+static stk_status check_owner(const stki_job *job, const char *path, stk_error *err)
+{
+    const size_t folder = strlen(path) - strlen(stki_base_name(path)), own = job->format ? strlen(job->stem) : 0;
+    stk_status status = STK_OK;
+
+    for (size_t end = strlen(path); end > folder && status == STK_OK; end--) {
+        json_t *manifest = NULL;
+        char *other;
+
+        if ((path[end] && path[end] != '.' && path[end] != '-') || (end == own && !strncmp(path, job->stem, own)))
+            continue;
+        other = stki_format("%.*s.manifest.json", (int)end, path);
+        if (!other)
+            status = stki_fail_memory(err, 256, "a path");
+        else if (stki_prep_exists(other) && stki_prep_read_json(other, &manifest, NULL) == STK_OK &&
+                 has_file(manifest, path + folder, end - folder))
+            status = stki_fail_at(err, STK_E_IO, (stki_place){path, -1, -1, NULL, NULL},
+                                  "it belongs to another data set, %s, and is not replaced, even with --force: choose "
+                                  "another %s.path, or remove that data set",
+                                  other, job->format ? "output" : "stats");
+        json_decref(manifest);
+        stki_free(other);
+    }
+    return status;
+}
+
 static stk_status check(const stki_prep_run *run, const char *path, stk_error *err)
 {
     const stki_job *job = run->job;
+    stk_status status;
 
     if (!path)
         return stki_fail_memory(err, 256, "a path");
@@ -45,9 +90,10 @@ static stk_status check(const stki_prep_run *run, const char *path, stk_error *e
         return stki_fail(err, STK_E_CONFIG,
                          "%s.path: %s is read by the job, and would be replaced by its output: choose another name",
                          job->format ? "output" : "stats", path);
+    status = check_owner(job, path, err);
     /* Of a job without output, prep.c checks the only file. */
-    if (run->opts->force || !job->format || (!run->opts->restart && is_committing(job)))
-        return STK_OK;
+    if (status != STK_OK || run->opts->force || !job->format || (!run->opts->restart && is_committing(job)))
+        return status;
     return stki_fail_at(err, STK_E_IO, (stki_place){path, -1, -1, NULL, NULL},
                         "it already exists; --force replaces it when the new one is complete");
 }
