@@ -198,6 +198,8 @@ stk_status stki_fail_errno(stk_error *err, int error_number, const char *file, c
         place.found = stki_text(in_use, sizeof in_use, "all %llu in use", (unsigned long long)limit.rlim_cur);
         place.expected = "a free descriptor (ulimit -n)";
     }
+    if (error_number == ENOSPC || error_number == EDQUOT)
+        place.expected = STKI_FREE_SPACE;
     return stki_fail_at(err, status, place, "%s: %s", what, strerror_r(error_number, reason, sizeof reason));
 }
 

@@ -24,9 +24,11 @@ typedef struct stki_place {
 /* Composes the message "FILE: record R: offset O: WHAT: found F, expected E", omitting unknown parts. */
 stk_status stki_fail_at(stk_error *err, stk_status status, stki_place place, const char *format, ...) STK_PRINTF(4, 5);
 /* Chooses the status by errno: STK_E_NOT_FOUND for ENOENT and ENOTDIR, STK_E_MEMORY for ENOMEM, STK_E_RESOURCE for
- * EMFILE and similar (with the limit on descriptors), otherwise STK_E_IO. The message is "FILE: WHAT: strerror". */
+ * EMFILE and similar (with the limit on descriptors), otherwise STK_E_IO. The message is "FILE: WHAT: strerror". If a
+ * disk or quota is full, `expected` is STKI_FREE_SPACE. */
 stk_status stki_fail_errno(stk_error *err, int error_number, const char *file, const char *format, ...)
     STK_PRINTF(4, 5);
+#define STKI_FREE_SPACE "more free space"
 /* Whether the error is caused by the state of the process or system, not by a file: no descriptors, memory or locks
  * left. */
 bool stki_is_scarce(int error_number);

@@ -37,25 +37,19 @@ struct stki_output {
     int part_count;
     bool lent; /* a part refers to memory of the caller */
     struct iovec parts[PARTS];
-    _Atomic int failed; /* a write failed: nothing more is written, and commit fails too */
-    _Atomic int cause;  /* errno of the failure; set before `failed` */
+    _Atomic int failed; /* errno of a failed write: nothing more is written, and commit fails too; 0: none */
     char buffer[BUFFER];
 };
 
 static stk_status fail_earlier(stki_output *o, stk_error *err)
 {
-    return stki_fail_at(err, (stk_status)o->failed, (stki_place){o->path, -1, -1, NULL, NULL},
-                        "an earlier write failed: %s", strerror(o->cause));
+    return stki_fail_errno(err, o->failed, o->path, "an earlier write failed");
 }
 
 static stk_status fail_write(stki_output *o, int64_t count, stk_error *err)
 {
-    stk_status status;
-
-    o->cause = errno;
-    status = stki_fail_errno(err, errno, o->path, "cannot write %" PRId64 " bytes", count);
-    o->failed = (int)status;
-    return status;
+    o->failed = errno;
+    return stki_fail_errno(err, o->failed, o->path, "cannot write %" PRId64 " bytes", count);
 }
 
 static stk_status write_all(stki_output *o, const void *bytes, int64_t count, int64_t at, stk_error *err)
@@ -375,14 +369,12 @@ stk_status stki_output_sync(stki_output *o, stk_error *err)
     if (o->failed)
         return fail_earlier(o, err);
     if (fdatasync(o->fd)) {
-        o->cause = errno;
-        status = stki_fail_errno(err, errno, o->path, "cannot sync");
-    } else {
-        status = sync_name(o, err);
-        o->cause = EIO; /* used only if sync_name failed */
+        o->failed = errno;
+        return stki_fail_errno(err, o->failed, o->path, "cannot sync");
     }
+    status = sync_name(o, err);
     if (status != STK_OK)
-        o->failed = (int)status;
+        o->failed = EIO;
     return status;
 }
 

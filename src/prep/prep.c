@@ -552,6 +552,25 @@ static stk_status look_for_output(stk_prep *prep, bool *made, stki_prep_totals *
     return status;
 }
 
+/* Adds to the error of a full disk that the job can be resumed, if any of its work is complete. */
+static stk_status say_resumes(const stk_prep *prep, const stki_prep_run *run, stk_status status, stk_error *err)
+{
+    const stk_error full = *err;
+    stki_prep_missing missing;
+    stk_error ignored;
+    int64_t rows = 0;
+
+    if (status != STK_E_IO || strcmp(full.expected, STKI_FREE_SPACE) != 0 || prep->opts.restart)
+        return status;
+    if (run->lock >= 0)
+        (void)stki_prep_count_missing(run, 0, run->units, &missing, &rows, &ignored);
+    if (rows == 0 && !is_committing(prep))
+        return status;
+    (void)stki_fail(err, status, "%s; run the job again when there is: it resumes", full.message);
+    stki_error_facts(err, (stki_place){full.file, full.record, full.offset, full.found, full.expected});
+    return status;
+}
+
 /* Finishes an interrupted commit. *found: whether there was one. STK_E_BUSY: another process is committing. If only the
  * work folder remains to be removed, --force removes it, because a new one will be needed. */
 static stk_status finish_commit(const stk_prep *prep, bool *found, stki_prep_totals *out, stk_error *err)
@@ -627,7 +646,7 @@ static stk_status run_named(stk_prep *prep, stki_prep_run *run, stk_error *err)
         set_result(prep, &totals);
         return STK_OK;
     }
-    return status;
+    return say_resumes(prep, run, status, err);
 }
 
 /* Removes the work folder if the output is complete, or if the job created the folder and has failed before it read

@@ -46,17 +46,26 @@ static void test_calls(void **unused)
 {
     static const enum stkt_call calls[] = {STKT_WRITE, STKT_SYNC, STKT_CLOSE};
     static const char *const outs[] = {"c.npy", "c.h5"};
+    bool told = false, commits = false;
+    int told_count = 0;
     stk_error err;
 
     (void)unused;
     for (size_t o = 0; o < 2; o++)
         for (size_t c = 0; c < 3; c++)
             for (int64_t n = 1; n < 40; n += n < 6 ? 1 : 5) {
+                stk_prep_result result = {.struct_size = sizeof result};
                 stk_status status;
 
                 stkt_fail_call(calls[c], n, ENOSPC);
-                status = stkt_prep_run(NULL, NULL, &err, job(stkt_path(outs[o]), ""));
+                status = stkt_prep_run(NULL, &result, &err, job(stkt_path(outs[o]), ""));
                 stkt_fail_call(calls[c], 0, 0);
+                /* The error of the run before said that it resumes if, and only if, it does. */
+                if (result.resumed_rows > 0 || (status == STK_OK && told))
+                    assert_true(told && (result.resumed_rows > 0 || commits));
+                told = status != STK_OK && strstr(err.message, "it resumes");
+                commits = stkt_is_there(stkt_path(stkt_text("%s.prep/commit.json", outs[o])));
+                told_count += told;
                 if (status == STK_OK) {
                     remove(stkt_path("c.manifest.json"));
                     remove(stkt_path("c.x.npy"));
@@ -68,6 +77,7 @@ static void test_calls(void **unused)
                 assert_says("No space left");
                 assert_false(stkt_is_there(stkt_path("c.manifest.json")));
             }
+    assert_true(told_count > 0);
     /* Writes to the journal are incomplete. */
     for (int64_t n = 1; n < 4; n++) {
         stkt_fail_call(STKT_JOURNAL_WRITE, n, EIO);
@@ -170,6 +180,7 @@ static void test_full_disk(void **unused)
     assert_says("--no-space-check");
     assert_status(stkt_prep_run(&unchecked, NULL, &err, job(out, "")), STK_E_IO);
     assert_says("No space left");
+    assert_says("run the job again when there is: it resumes");
     assert_int_equal(stkt_count_names(disk, "out"), 1); /* the work folder */
     assert_int_equal(remove(file), 0);
     assert_ok(stkt_prep_run(NULL, &result, &err, job(out, "")));
