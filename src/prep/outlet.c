@@ -3,8 +3,8 @@
  * at all after one has failed, so a journal line is never written before its data is on disk. A full sink stays open
  * until its task has run. If the task queue is full, the main thread blocks, which bounds the amount of unsynced data.
  *
- * Lines of the journal: {"piece", "mark", "shard", …} when a piece is on disk, {"finished": shard, "files": […]} when a
- * shard is complete, {"done": true} when all shards are. */
+ * Lines of the journal: {"piece", "mark", "sums", "shard", …} when a piece is on disk, {"finished": shard, "files":
+ * […]} when a shard is complete, {"done": true} when all shards are. */
 #include "outlet.h"
 #include "allocate.h"
 #include "error.h"
@@ -215,7 +215,7 @@ static stk_status run_flush(stki_flush *base, stk_error *err)
         if (flush->sink && flush->sink->ops->sync)
             status = flush->sink->ops->sync(flush->sink, err);
         if (status == STK_OK && flush->sums)
-            status = stki_running_sums_go_on(flush->sums, err);
+            status = stki_running_sums_go_on(flush->sums, flush->line, err);
         if (status == STK_OK)
             status = stki_journal_append(flush->journal, flush->line, err);
     }
@@ -310,6 +310,8 @@ static stk_status go_on(stki_outlet *outlet, const json_t *line, stk_error *err)
         begin_shard(outlet, json_integer_value(json_object_get(line, "shard")), json_object_get(line, "mark"), &cause);
     if (status == STK_E_NOT_FOUND || status == STK_E_TRUNCATED) /* another program modified an unfinished file */
         return stki_fail(err, status, "%s; start again with --restart", cause.message);
+    if (status == STK_OK && outlet->sums)
+        stki_running_sums_expect(outlet->sums, line);
     if (status != STK_OK && err)
         *err = cause;
     return status;
@@ -469,6 +471,9 @@ static stk_status add_state(stki_outlet *outlet, json_t *line, stk_error *err)
         status = outlet->sink->ops->mark(outlet->sink, &mark, err);
     if (status == STK_OK && mark)
         json_object_set_new(line, "mark", mark);
+    if (status == STK_OK && outlet->sums &&
+        json_object_set_new(line, "ends", stki_running_sums_ends(outlet->sums)) != 0)
+        status = stki_fail_memory(err, 256, "a journal");
     json_object_set_new(line, "shard", json_integer(outlet->shard));
     json_object_set_new(line, "shard_rows", json_integer(outlet->size.rows));
     json_object_set_new(line, "shard_bytes", json_integer(outlet->size.bytes));

@@ -11,8 +11,13 @@ typedef struct stki_running_sums stki_running_sums;
  * many of them. */
 stk_status stki_running_sums_create(const stki_sink *sink, stki_running_sums **out, stk_error *err);
 void stki_running_sums_destroy(stki_running_sums *sums); /* NULL is allowed */
-/* Adds the bytes since the last call. */
-stk_status stki_running_sums_go_on(stki_running_sums *sums, stk_error *err);
+/* Returns the current sizes of the files, as a new JSON array; NULL: out of memory. */
+json_t *stki_running_sums_ends(const stki_running_sums *sums);
+/* Adds the bytes up to the sizes in line["ends"], and stores the checksums of the files up to there in line["sums"]. */
+stk_status stki_running_sums_go_on(stki_running_sums *sums, json_t *line, stk_error *err);
+/* Called before any byte has been added. Functions that add bytes return STK_E_CORRUPT if the checksums up to
+ * line["ends"] differ from line["sums"], if the line has any. */
+void stki_running_sums_expect(stki_running_sums *sums, const json_t *line);
 /* Adds the remaining bytes, and returns the checksum and size of the sink's file `index`. */
 stk_status stki_running_sums_finish(stki_running_sums *sums, int index, uint64_t *out, int64_t *bytes, stk_error *err);
 

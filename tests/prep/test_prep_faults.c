@@ -688,6 +688,39 @@ static void test_journal(void **unused)
     expect_copy("y");
 }
 
+/* A byte of a finished piece changes before the job resumes. */
+static void test_damaged_piece(void **unused)
+{
+    static const char *const files[] = {"z0.npy/z0.x.npy", "z1.npy/z1.label.npy", "z2.raw/z2.x.raw", "z3.tar/z3.tar"};
+    const stk_prep_opts restart = {.struct_size = sizeof restart, .restart = true};
+    stk_error err;
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        const char *slash = strchr(files[i], '/');
+        char out[300], path[300], byte;
+        int file;
+
+        snprintf(out, sizeof out, "%s", stkt_path(stkt_text("%.*s", (int)(slash - files[i]), files[i])));
+        snprintf(path, sizeof path, "%s.prep%s", out, slash);
+        stkt_fail_call(STKT_JOURNAL_WRITE, 4, EIO);
+        assert_status(stkt_prep_run(NULL, NULL, &err, job(out, "")), STK_E_IO);
+        stkt_fail_call(STKT_JOURNAL_WRITE, 0, 0);
+        file = open(path, O_RDWR | O_CLOEXEC);
+        assert_int_equal(pread(file, &byte, 1, 700), 1);
+        byte = (char)(byte ^ 1);
+        assert_int_equal(pwrite(file, &byte, 1, 700), 1);
+        close(file);
+        assert_status(stkt_prep_run(NULL, NULL, &err, job(out, "")), STK_E_CORRUPT);
+        assert_string_equal(err.file, path);
+        assert_says("--restart");
+        assert_false(stkt_is_there(stkt_path(stkt_text("z%zu.manifest.json", i))));
+        assert_ok(stkt_prep_run(&restart, NULL, &err, job(out, "")));
+    }
+    expect_copy("z0");
+    expect_copy("z1");
+}
+
 static stk_status count_seen(void *context, json_t *line, stk_error *err)
 {
     (void)err;
@@ -746,7 +779,7 @@ int main(void)
         cmocka_unit_test(test_inputs),  cmocka_unit_test(test_inputs_in_place), cmocka_unit_test(test_skip),
         cmocka_unit_test(test_cancel),  cmocka_unit_test(test_journal),         cmocka_unit_test(test_journal_lines),
         cmocka_unit_test(test_budget),  cmocka_unit_test(test_full_disk),       cmocka_unit_test(test_inputs_counted),
-        cmocka_unit_test(test_seconds), cmocka_unit_test(test_inputs_older),
+        cmocka_unit_test(test_seconds), cmocka_unit_test(test_inputs_older),    cmocka_unit_test(test_damaged_piece),
     };
 
     return cmocka_run_group_tests(tests, setup, stkt_leak_teardown);
