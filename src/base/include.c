@@ -3,6 +3,7 @@
 #include "allocate.h"
 #include "document_build.h"
 #include "error.h"
+#include "path.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -137,15 +138,6 @@ static stk_status merge_over(stki_document *document, stki_node *base, stki_node
 
 /* ---- includes ---- */
 
-static char *directory_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return !slash          ? stki_strdup(".")
-           : slash == path ? stki_strdup("/")
-                           : stki_format("%.*s", (int)(slash - path), path);
-}
-
 /* Reads the file that `mention` names and merges it over *base (NULL: it becomes *base). */
 static stk_status include_one(stki_document *document, const stki_node *mention, const char *base_dir,
                               const struct frame *frame, stki_node **base, stk_error *err)
@@ -250,7 +242,7 @@ static stk_status load_file(stki_document *document, const char *path, const stk
 
     if (status == STK_OK)
         status = check_frame(&frame, path, mention, err);
-    if (status == STK_OK && !(directory = directory_of(path)))
+    if (status == STK_OK && !(directory = stki_folder_of(path)))
         status = stki_fail_memory(err, (int64_t)strlen(path), "a path");
     if (status == STK_OK)
         status = stki_document_text(document, path, (int64_t)strlen(path), &location, &file, err);

@@ -474,6 +474,14 @@ void stki_output_abort(stki_output *o)
         discard(o);
 }
 
+stk_status stki_output_end(stki_output *o, stk_status status, stk_error *err)
+{
+    if (status == STK_OK)
+        return stki_output_commit(o, err);
+    stki_output_abort(o);
+    return status;
+}
+
 stk_status stki_output_text(const char *path, const char *text, stk_error *err)
 {
     stki_output *output = NULL;
@@ -481,10 +489,8 @@ stk_status stki_output_text(const char *path, const char *text, stk_error *err)
 
     if (status != STK_OK)
         return status;
-    if ((status = stki_output_append(output, text, (int64_t)strlen(text), err)) != STK_OK ||
-        (status = stki_output_append(output, "\n", 1, err)) != STK_OK) {
-        stki_output_abort(output);
-        return status;
-    }
-    return stki_output_commit(output, err);
+    status = stki_output_append(output, text, (int64_t)strlen(text), err);
+    if (status == STK_OK)
+        status = stki_output_append(output, "\n", 1, err);
+    return stki_output_end(output, status, err);
 }

@@ -49,6 +49,8 @@ stk_status stki_output_seek(stki_output *output, int64_t offset, stk_error *err)
  */
 stk_status stki_output_commit(stki_output *output, stk_error *err);
 void stki_output_abort(stki_output *output); /* NULL is allowed */
+/* Commits the output if `status`, that of its contents, is STK_OK; otherwise aborts it and returns `status`. */
+stk_status stki_output_end(stki_output *output, stk_status status, stk_error *err);
 /* Syncs the folder of a file, so that a new name survives a crash. */
 stk_status stki_sync_folder_of(const char *path, stk_error *err);
 /* Writes a whole file that contains this text and a newline. */

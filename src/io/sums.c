@@ -408,8 +408,5 @@ stk_status stki_sums_write(const char *data_path, const stki_sums_member *member
     if (status != STK_OK)
         return status;
     status = write_all(output, data_path, members, count, err);
-    if (status == STK_OK)
-        return stki_output_commit(output, err);
-    stki_output_abort(output);
-    return status;
+    return stki_output_end(output, status, err);
 }

@@ -6,6 +6,7 @@
 #include "dtype.h"
 #include "error.h"
 #include "field_classes.h"
+#include "path.h"
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,13 +30,6 @@ static const json_t *field_named(const json_t *fields, const char *name)
     return NULL;
 }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
-
 /* Returns the length of the name without "-00003" at its end. */
 static int without_number(const char *name, int length)
 {
@@ -50,7 +44,7 @@ static int without_number(const char *name, int length)
  * all fields. */
 static const json_t *field_of_file(const json_t *fields, const char *manifest, const char *file)
 {
-    const char *stem = base_name(manifest), *base = base_name(file), *end = strstr(stem, MANIFEST);
+    const char *stem = stki_base_name(manifest), *base = stki_base_name(file), *end = strstr(stem, MANIFEST);
     const char *dot = strrchr(base, '.');
 
     for (size_t i = 0; end && dot && i < json_array_size(fields); i++) {
@@ -152,7 +146,7 @@ static stk_status look(beside *b, const char *stem, int length, const char *file
 /* Tries the stems of the file's name: of a.b-00003.c.npy, a.b-00003.c, a.b-00003, a.b and a. */
 static stk_status find_beside(beside *b, const char *file, bool *found, stk_error *err)
 {
-    const char *base = base_name(file);
+    const char *base = stki_base_name(file);
     stk_status status = STK_OK;
 
     *found = false;

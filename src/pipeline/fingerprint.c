@@ -4,19 +4,13 @@
  * NAMES evenly spaced names are used. */
 #include "core.h"
 #include "option_print.h"
+#include "path.h"
 #include <inttypes.h>
 #include <string.h>
 
 enum { NAMES = 65536, PATH_BYTES = 512 };
 
 /* ---- facts found at open ---- */
-
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
 
 static void add_shape(stki_u128 *print, int ndim, const int64_t *shape)
 {
@@ -34,14 +28,14 @@ static void add_names(stki_u128 *print, const stki_reader *reader)
     for (int64_t i = 0; i < reader->count; i += step) {
         const char *path = stki_reader_path(reader, i, buffer);
 
-        stki_fingerprint_text(print, strncmp(path, reader->path, own) == 0 ? path + own : base_name(path));
+        stki_fingerprint_text(print, strncmp(path, reader->path, own) == 0 ? path + own : stki_base_name(path));
     }
 }
 
 static void add_shard(stki_u128 *print, const stki_reader *reader)
 {
     stki_fingerprint_text(print, reader->ops->format);
-    stki_fingerprint_text(print, base_name(reader->path));
+    stki_fingerprint_text(print, stki_base_name(reader->path));
     stki_fingerprint_number(print, reader->count);
     stki_fingerprint_number(print, reader->file_bytes);
     if (reader->ops->path)

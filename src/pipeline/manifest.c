@@ -2,6 +2,7 @@
 #include "manifest.h"
 #include "allocate.h"
 #include "error.h"
+#include "path.h"
 #include "stamp.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -20,13 +21,10 @@ static stk_status corrupt(const char *path, const char *what, stk_error *err)
  * that folder are rejected. */
 static stk_status resolve(const char *manifest, stki_manifest_file *file, stk_error *err)
 {
-    const char *slash = strrchr(manifest, '/');
-
     if (!*file->name || *file->name == '/' || strcmp(file->name, "..") == 0 || strncmp(file->name, "../", 3) == 0 ||
         strstr(file->name, "/../"))
         return corrupt(manifest, "a part's path is outside its folder", err);
-    file->path =
-        slash ? stki_format("%.*s/%s", (int)(slash - manifest), manifest, file->name) : stki_strdup(file->name);
+    file->path = stki_beside(manifest, file->name);
     return file->path ? STK_OK : stki_fail_memory(err, (int64_t)strlen(file->name), "a path");
 }
 
@@ -155,13 +153,6 @@ stk_status stki_manifest_check(const stki_manifest *list, stk_error *err)
     return status;
 }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
-
 bool stki_manifest_fits(const stki_manifest *list, const char *path)
 {
     stki_stamp file;
@@ -170,7 +161,8 @@ bool stki_manifest_fits(const stki_manifest *list, const char *path)
     if (stki_stamp_take(path, &file, NULL) != STK_OK || stat(path, &facts) != 0)
         return false;
     for (int i = 0; i < list->count; i++)
-        if (list->files[i].bytes == facts.st_size && strcmp(base_name(list->files[i].name), base_name(path)) == 0 &&
+        if (list->files[i].bytes == facts.st_size &&
+            strcmp(stki_base_name(list->files[i].name), stki_base_name(path)) == 0 &&
             stki_stamp_is_of(&file, list->files[i].path))
             return true;
     return false;
@@ -186,7 +178,7 @@ stk_status stki_manifest_has(const stki_manifest *list, const char *path, stk_er
         return stki_fail_errno(err, errno, path, "cannot be compared with %s", list->path);
     for (int links = 0; links < 2; links++)
         for (int i = 0; i < list->count; i++)
-            if ((strcmp(base_name(list->files[i].name), base_name(path)) == 0) != links &&
+            if ((strcmp(stki_base_name(list->files[i].name), stki_base_name(path)) == 0) != links &&
                 stki_stamp_is_of(&file, list->files[i].path))
                 return STK_OK;
     return stki_fail(err, STK_E_MISMATCH, "%s: not listed in %s, which lists %d file%s (%s%s)", path, list->path,

@@ -124,10 +124,7 @@ static stk_status write_unit(const pass *p, const char *path, stk_error *err)
             status = stki_output_append(output, bytes, size, err);
         stki_free(bytes);
     }
-    if (status == STK_OK)
-        return stki_output_commit(output, err);
-    stki_output_abort(output);
-    return status;
+    return stki_output_end(output, status, err);
 }
 
 static void drop(stki_tally **tallies, int count)

@@ -8,9 +8,9 @@
 #include "outlet.h"
 #include "allocate.h"
 #include "error.h"
+#include "path.h"
 #include "prep_file.h"
 #include "running_sums.h"
-#include "sink_common.h"
 #include "thread_pool.h"
 #include <inttypes.h>
 #include <stdlib.h>

@@ -5,6 +5,7 @@
 #include "clock.h"
 #include "count_job.h"
 #include "error.h"
+#include "path.h"
 #include "prep_file.h"
 #include "prep_inputs.h"
 #include "prep_run.h"
@@ -212,7 +213,7 @@ static stk_status find_missing(const stk_prep *prep, const json_t *manifest, con
     for (size_t i = 0; i < json_array_size(parts) && status == STK_OK && !*out; i++) {
         const json_t *part = json_array_get(parts, i);
         const char *found = json_string_value(json_object_get(part, "path")), *name = found ? found : "";
-        char *path = stki_in_output_folder(&prep->job, name);
+        char *path = stki_beside(prep->job.path, name);
 
         if (!path)
             status = stki_fail_memory(err, 256, "a path");
@@ -380,7 +381,6 @@ static stk_status merge(stk_prep *prep, stki_prep_run *run, stki_prep_totals *to
     stki_prep_missing missing;
     int64_t rows = 0;
     int fd = -1;
-    stk_error cause;
     stk_status status = stki_prep_count_missing(run, 0, run->units, &missing, &rows, err);
 
     prep->result.missing_pieces = missing.count;
@@ -392,15 +392,12 @@ static stk_status merge(stk_prep *prep, stki_prep_run *run, stki_prep_totals *to
         stki_free(path);
         return status;
     }
-    status = path ? lock_merge(prep, run, path, &fd, &cause) : stki_fail_memory(&cause, 256, "a path");
+    status = path ? lock_merge(prep, run, path, &fd, err) : stki_fail_memory(err, 256, "a path");
     stki_free(path);
     if (status == STK_E_BUSY && !prep->opts.merge)
         return STK_OK; /* another task is joining */
-    if (status != STK_OK) {
-        if (err)
-            *err = cause;
+    if (status != STK_OK)
         return status;
-    }
     status = complete(prep, run, totals, err);
     (void)close(fd);
     prep->result.complete = status == STK_OK;

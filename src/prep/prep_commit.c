@@ -4,6 +4,7 @@
 #include "allocate.h"
 #include "error.h"
 #include "output.h"
+#include "path.h"
 #include "prep_file.h"
 #include "prep_inputs.h"
 #include "prep_run.h"
@@ -155,11 +156,8 @@ static stk_status write_skipped(const stki_prep_run *run, const json_t *skipped,
             status = stki_output_append(output, "\n", 1, err);
         free(line);
     }
-    if (status == STK_OK) {
-        status = stki_output_commit(output, err);
-        output = NULL;
-    }
-    stki_output_abort(output);
+    if (output)
+        status = stki_output_end(output, status, err);
     stki_free(path);
     return status;
 }
@@ -256,7 +254,7 @@ static stk_status remove_old(const stki_job *job, const json_t *old, const json_
             kept = strcmp(json_string_value(json_object_get(json_array_get(files, k), "final")), name) == 0;
         if (kept)
             continue;
-        path = stki_in_output_folder(job, name);
+        path = stki_beside(job->path, name);
         status = remove_if_there(path, err);
         stki_free(path);
     }
@@ -270,7 +268,7 @@ static stk_status rename_all(const stki_job *job, const char *making, const json
     for (size_t i = 0; i < json_array_size(files) && status == STK_OK; i++) {
         const json_t *file = json_array_get(files, i);
         char *from = stki_format("%s/%s", making, json_string_value(json_object_get(file, "temporary")));
-        char *to = stki_in_output_folder(job, json_string_value(json_object_get(file, "final")));
+        char *to = stki_beside(job->path, json_string_value(json_object_get(file, "final")));
 
         status = from && to ? give_name(from, to, json_integer_value(json_object_get(file, "bytes")), err)
                             : stki_fail_memory(err, 256, "a path");

@@ -6,6 +6,7 @@
 #include "error.h"
 #include "file.h"
 #include "output.h"
+#include "path.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -60,7 +61,7 @@ stk_status stki_prep_read_json(const char *path, json_t **out, stk_error *err)
 char *stki_prep_relative(const char *folder, const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    char *of = stki_prep_folder_of(path), *from = realpath(*folder ? folder : ".", NULL);
+    char *of = stki_folder_of(path), *from = realpath(*folder ? folder : ".", NULL);
     char *to = of ? realpath(of, NULL) : NULL, *up = NULL, *relative = NULL;
     size_t common = 0;
     int steps = 0;
@@ -107,11 +108,7 @@ stk_status stki_prep_write_final(const char *path, const char *text, int64_t byt
                                   : stki_fail_memory(err, (int64_t)strlen(path), path);
 
     if (status == STK_OK) {
-        status = stki_output_append(output, text, bytes, err);
-        if (status == STK_OK)
-            status = stki_output_commit(output, err);
-        else
-            stki_output_abort(output);
+        status = stki_output_end(output, stki_output_append(output, text, bytes, err), err);
         if (status == STK_OK && rename(temporary, path) != 0)
             status = stki_fail_errno(err, errno, path, "cannot be renamed");
         if (status != STK_OK)
@@ -263,13 +260,6 @@ bool stki_prep_folder_is_empty(const char *path)
         count++;
     (void)closedir(folder);
     return count == 2; /* . and .. */
-}
-
-char *stki_prep_folder_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash == path ? stki_strdup("/") : slash ? stki_format("%.*s", (int)(slash - path), path) : stki_strdup(".");
 }
 
 bool stki_prep_exists(const char *path)

@@ -46,8 +46,6 @@ bool stki_prep_folder_is_empty(const char *path);
 bool stki_prep_exists(const char *path);
 /* Returns the size of a file; -1: it does not exist. */
 int64_t stki_prep_file_size(const char *path);
-/* Returns the folder of a path; free with stki_free. NULL: out of memory. */
-char *stki_prep_folder_of(const char *path);
 
 /* Computes the XXH3-64 and the size of a whole file. */
 stk_status stki_prep_digest_file(const char *path, uint64_t *out, int64_t *bytes, stk_error *err);

@@ -82,13 +82,8 @@ stk_status stki_prep_inputs_write(const stki_prep_run *run, stk_error *err)
         inputs[i] = look_at_opened(&at, file);
     if (status == STK_OK)
         status = stki_output_create(path, &output, err); /* tasks that start at the same time write the same content */
-    if (status == STK_OK) {
-        status = stki_output_append(output, inputs, count * (int64_t)sizeof *inputs, err);
-        if (status == STK_OK)
-            status = stki_output_commit(output, err);
-        else
-            stki_output_abort(output);
-    }
+    if (status == STK_OK)
+        status = stki_output_end(output, stki_output_append(output, inputs, count * (int64_t)sizeof *inputs, err), err);
     stki_free(inputs);
     stki_free(path);
     return status;

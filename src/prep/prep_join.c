@@ -72,7 +72,6 @@ stk_status stki_prep_join(stki_prep_run *run, stk_error *err)
      * byte-identical. */
     const bool goes_on = run->job->format->resumes;
     int64_t rows;
-    stk_error cause;
     stk_status status = journal ? count_rows(run, &rows, err) : stki_fail_memory(err, 256, "a path"), flushed;
 
     if (status == STK_OK && rows == 0)
@@ -100,13 +99,9 @@ stk_status stki_prep_join(stki_prep_run *run, stk_error *err)
             status = stki_outlet_finish(outlet, err);
             outlet = NULL;
         }
-        flushed = stki_flusher_wait(run->flusher, &cause);
+        flushed = stki_flusher_wait(run->flusher, status == STK_OK ? err : NULL);
         run->progress.wait_sync_ns = stki_flusher_waited_ns(run->flusher);
-        if (status == STK_OK && flushed != STK_OK) {
-            status = flushed;
-            if (err)
-                *err = cause;
-        }
+        status = status == STK_OK ? flushed : status;
     }
     stki_flusher_destroy(run->flusher);
     run->flusher = NULL;

@@ -581,15 +581,10 @@ stk_status stki_prep_make(stki_prep_run *run, int64_t first, int64_t end, stk_er
         status = make_units(m, err);
     }
     if (run->flusher) { /* finished units are recorded even after an error */
-        stk_error cause;
-        stk_status flushed = stki_flusher_wait(run->flusher, &cause);
+        const stk_status flushed = stki_flusher_wait(run->flusher, status == STK_OK ? err : NULL);
 
         (void)sync_wait(run);
-        if (status == STK_OK && flushed != STK_OK) {
-            status = flushed;
-            if (err)
-                *err = cause;
-        }
+        status = status == STK_OK ? flushed : status;
     }
     drop(m);
     return status;

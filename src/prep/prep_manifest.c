@@ -6,6 +6,7 @@
 #include "digest.h"
 #include "error.h"
 #include "manifest.h"
+#include "path.h"
 #include "prep_file.h"
 #include "prep_run.h"
 #include "stamp.h"
@@ -121,7 +122,7 @@ static stk_status describe_input(const stki_reader *reader, const char *folder, 
 stk_status stki_prep_describe_inputs(const stki_prep_run *run, bool digests, json_t **out, stk_error *err)
 {
     const stki_dataset *dataset = run->core->dataset;
-    char *folder = stki_prep_folder_of(run->job->path);
+    char *folder = stki_folder_of(run->job->path);
     json_t *inputs = json_array(), *times = json_array(),
            *both = json_pack("{s:o, s:o}", "inputs", inputs, "modified", times);
     stk_status status = folder && both ? STK_OK : stki_fail_memory(err, 256, "a manifest");

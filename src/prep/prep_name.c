@@ -12,6 +12,7 @@
 #include "allocate.h"
 #include "clock.h"
 #include "error.h"
+#include "path.h"
 #include "prep_file.h"
 #include "prep_run.h"
 #include "text_json.h"
@@ -31,13 +32,6 @@ char *stki_beside_output(const stki_job *job, const char *ending)
     return stki_format("%s.%s", job->stem, ending);
 }
 
-char *stki_in_output_folder(const stki_job *job, const char *name)
-{
-    const char *slash = strrchr(job->path, '/');
-
-    return slash ? stki_format("%.*s/%s", (int)(slash - job->path), job->path, name) : stki_strdup(name);
-}
-
 bool stki_prep_had_skipped(const json_t *manifest)
 {
     return json_integer_value(json_object_get(json_object_get(manifest, "totals"), "skipped")) > 0;
@@ -50,19 +44,13 @@ bool stki_prep_had_stats(const json_t *manifest)
 
 /* ---- owner ---- */
 
-static const char *base_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
-
 char *stki_name_of_work(const stki_job *job)
 {
-    char whole[PATH_MAX], *folder = stki_prep_folder_of(job->work), *path = NULL;
+    char whole[PATH_MAX], *folder = stki_folder_of(job->work), *path = NULL;
 
     if (folder)
-        path = realpath(folder, whole) ? stki_format("%s/%s", whole, base_of(job->work)) : stki_strdup(job->work);
+        path =
+            realpath(folder, whole) ? stki_format("%s/%s", whole, stki_base_name(job->work)) : stki_strdup(job->work);
     stki_free(folder);
     return path;
 }
@@ -76,7 +64,7 @@ static json_t *owner_of(const stki_job *job)
 
     (void)gethostname(host, sizeof host - 1);
     if (work || !job->prep.temporary)
-        owner = json_pack("{s:o, s:o, s:I, s:o, s:b}", "output", stki_text_json(base_of(job->path)), "work",
+        owner = json_pack("{s:o, s:o, s:I, s:o, s:b}", "output", stki_text_json(stki_base_name(job->path)), "work",
                           work ? stki_text_json(work) : json_null(), "process", (json_int_t)getpid(), "host",
                           stki_text_json(host), "fresh", !stki_prep_exists(job->work));
     stki_free(work);

@@ -133,8 +133,6 @@ stk_status stki_prep_space(const stki_prep_run *run, stk_error *err);
 /* prep_name.c */
 /* Returns the path NAME.ENDING next to the output. */
 char *stki_beside_output(const stki_job *job, const char *ending);
-/* Returns the path of a file in the output's folder. */
-char *stki_in_output_folder(const stki_job *job, const char *name);
 /* Returns whether the data set of a manifest (null: none) has a list of failed samples, or statistics. */
 bool stki_prep_had_skipped(const json_t *manifest);
 bool stki_prep_had_stats(const json_t *manifest);

@@ -6,6 +6,7 @@
 #include "allocate.h"
 #include "checked.h"
 #include "error.h"
+#include "path.h"
 #include "prep_file.h"
 #include "prep_run.h"
 #include "spool.h"
@@ -259,7 +260,7 @@ static stk_status check_space(const char *folder, const char *disk, int64_t byte
 /* Returns the folder if it exists, otherwise its parent. Free with stki_free. */
 static char *existing(const char *folder)
 {
-    return stki_prep_exists(folder) ? stki_strdup(folder) : stki_prep_folder_of(folder);
+    return stki_prep_exists(folder) ? stki_strdup(folder) : stki_folder_of(folder);
 }
 
 /* Uses a lower bound, because the compression ratio is unknown. Before the work folder is opened, the locations of
@@ -268,7 +269,7 @@ stk_status stki_prep_space(const stki_prep_run *run, stk_error *err)
 {
     const int64_t files = stki_prep_files_bytes(run, &run->least) / (stki_prep_is_packed(run) ? SMALLEST_SHARE : 1),
                   spool = stki_prep_spool_bytes(run) / (stki_prep_is_exact(run) ? 1 : SMALLEST_SHARE);
-    char *work = existing(run->job->work), *making = stki_prep_folder_of(run->job->path),
+    char *work = existing(run->job->work), *making = stki_folder_of(run->job->path),
          *beside = stki_format("%s.prep", run->job->path);
     stki_stamp a, b;
     bool apart;

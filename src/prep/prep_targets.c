@@ -2,9 +2,9 @@
  * job starts, and again before files are renamed, because others may have been created in the meantime. */
 #include "allocate.h"
 #include "error.h"
+#include "path.h"
 #include "prep_file.h"
 #include "prep_run.h"
-#include "sink_common.h"
 #include "stamp.h"
 #include <string.h>
 
@@ -114,7 +114,7 @@ static stk_status check_list(const stki_prep_run *run, const json_t *files, cons
 
     for (size_t i = 0; i < json_array_size(files) && status == STK_OK; i++) {
         const char *name = json_string_value(json_object_get(json_array_get(files, i), key));
-        char *path = stki_in_output_folder(run->job, name ? name : "");
+        char *path = stki_beside(run->job->path, name ? name : "");
 
         status = check(run, path, err);
         stki_free(path);

@@ -17,6 +17,7 @@
 #include "allocate.h"
 #include "clock.h"
 #include "error.h"
+#include "path.h"
 #include "prep_file.h"
 #include "prep_inputs.h"
 #include "prep_run.h"
@@ -165,7 +166,7 @@ stk_status stki_work_check_target(const stki_job *job, stk_error *err)
 {
     const char *key = job->format ? "output.path" : "stats.path";
     struct stat st;
-    char *folder = stki_prep_folder_of(job->path);
+    char *folder = stki_folder_of(job->path);
     stk_status status = STK_OK;
 
     if (!folder)
@@ -261,7 +262,7 @@ static bool is_of_others(const char *path)
 /* Checks that the output is not inside the work folder, which is removed at the end. */
 static stk_status check_apart(const stki_job *job, stk_error *err)
 {
-    char *folder = stki_prep_folder_of(job->path);
+    char *folder = stki_folder_of(job->path);
     stk_status status = folder ? STK_OK : stki_fail_memory(err, 256, "a path");
 
     if (status == STK_OK && stki_is_one_file(folder, job->work))
@@ -342,7 +343,7 @@ static stk_status claim_making(const stki_prep_run *run, stk_error *err)
 
 static stk_status make_folders(stki_prep_run *run, stk_error *err)
 {
-    char *folder = stki_prep_folder_of(run->job->path), *pieces = NULL;
+    char *folder = stki_folder_of(run->job->path), *pieces = NULL;
     stk_status status = folder ? stki_work_claim(run->job, err) : stki_fail_memory(err, 256, "a path");
 
     if (status == STK_OK) {
@@ -514,17 +515,14 @@ static int64_t end_of(const json_t *lines)
 static stk_status known_piece(const stki_prep_run *run, int64_t piece, json_t **out, stk_error *err)
 {
     char *path = stki_work_piece(run, piece);
-    stk_error cause;
-    stk_status status = path ? stki_spool_known(path, out, &cause) : stki_fail_memory(err, 256, "a path");
+    stk_status status = path ? stki_spool_known(path, out, err) : stki_fail_memory(err, 256, "a path");
 
     stki_free(path);
-    if (status == STK_E_NOT_FOUND) {
-        *out = NULL;
-        return STK_OK;
-    }
-    if (status != STK_OK && path)
-        *err = cause;
-    return status;
+    if (status != STK_E_NOT_FOUND)
+        return status;
+    *out = NULL; /* not written yet */
+    stki_error_clear(err);
+    return STK_OK;
 }
 
 stk_status stki_prep_unit_done(const stki_prep_run *run, int64_t unit, bool *done, int64_t *rows, stk_error *err)

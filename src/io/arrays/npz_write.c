@@ -72,10 +72,7 @@ static stk_status npz_commit(stki_writer *base, stk_error *err)
     stk_status status = stki_zip_write_directory(&w->zip, err);
 
     npz_free(w);
-    if (status == STK_OK)
-        return stki_output_commit(output, err);
-    stki_output_abort(output);
-    return status;
+    return stki_output_end(output, status, err);
 }
 
 static void npz_abort(stki_writer *base)

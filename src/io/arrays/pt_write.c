@@ -224,10 +224,7 @@ static stk_status pt_commit(stki_writer *base, stk_error *err)
     stk_status status = finish(w, err);
 
     pt_free(w);
-    if (status == STK_OK)
-        return stki_output_commit(output, err);
-    stki_output_abort(output);
-    return status;
+    return stki_output_end(output, status, err);
 }
 
 static void pt_abort(stki_writer *base)

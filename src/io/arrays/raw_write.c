@@ -44,15 +44,12 @@ static stk_status raw_end(stki_writer *base, stk_error *err)
 static stk_status raw_commit(stki_writer *base, stk_error *err)
 {
     struct raw_writer *w = raw_of(base);
-    stk_status status;
+    stk_status status = STK_OK;
 
-    if (w->begun) {
-        status = stki_output_commit(w->output, err);
-    } else {
+    if (!w->begun)
         status = stki_fail_at(err, STK_E_BAD_ARG, (stki_place){stki_output_path(w->output), -1, -1, "no array", "one"},
                               "the file cannot be finished");
-        stki_output_abort(w->output);
-    }
+    status = stki_output_end(w->output, status, err);
     stki_free(w);
     return status;
 }

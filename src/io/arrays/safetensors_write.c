@@ -178,10 +178,7 @@ static stk_status safetensors_commit(stki_writer *base, stk_error *err)
     stk_status status = finish(w, err);
 
     writer_free(w);
-    if (status == STK_OK)
-        return stki_output_commit(output, err);
-    stki_output_abort(output);
-    return status;
+    return stki_output_end(output, status, err);
 }
 
 static void safetensors_abort(stki_writer *base)

@@ -4,6 +4,7 @@
 #include "checked.h"
 #include "error.h"
 #include "output.h"
+#include "path.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -41,15 +42,13 @@ static int open_in(const char *folder)
 
 static int open_beside(const char *path)
 {
-    const char *slash = strrchr(path, '/'), *other = getenv("TMPDIR");
+    const char *other = getenv("TMPDIR");
     struct stat st;
     char *folder;
     int fd = -1;
 
     if (stat(path, &st) || S_ISREG(st.st_mode)) {
-        folder = slash == path ? stki_strdup("/")
-                 : slash       ? stki_format("%.*s", (int)(slash - path), path)
-                               : stki_strdup(".");
+        folder = stki_folder_of(path);
         fd = folder ? open_in(folder) : -1;
         stki_free(folder);
     }

@@ -145,14 +145,6 @@ static stk_status take_lines(stki_image_set *set, char *text, int64_t length, co
     return status;
 }
 
-static stk_status set_root(stki_image_set *set, const char *path, stk_error *err)
-{
-    const char *slash = strrchr(path, '/');
-
-    set->root = slash ? stki_format("%.*s", slash == path ? 1 : (int)(slash - path), path) : stki_strdup("");
-    return set->root ? STK_OK : stki_fail_memory(err, (int64_t)strlen(path), "the folder of a list");
-}
-
 static stk_status read_list(stki_file *file, stki_image_set *set, stk_error *err)
 {
     char *text = stki_zalloc(file->size + 1);
@@ -175,7 +167,7 @@ stk_status stki_image_set_list(const char *path, stki_image_set *out, stk_error 
     stk_status status;
 
     *out = (stki_image_set){0};
-    status = set_root(out, path, err);
+    status = stki_image_set_root(out, path, err);
     if (status == STK_OK)
         status = stki_file_open(path, STKI_ACCESS_PREAD, STKI_PATTERN_SEQUENTIAL, &file, err);
     if (status == STK_OK)

@@ -3,11 +3,18 @@
 #include "image_set.h"
 #include "allocate.h"
 #include "error.h"
+#include "path.h"
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 enum { FIRST_ROOM = 256 };
+
+stk_status stki_image_set_root(stki_image_set *set, const char *list, stk_error *err)
+{
+    set->root = strchr(list, '/') ? stki_folder_of(list) : stki_strdup("");
+    return set->root ? STK_OK : stki_fail_memory(err, (int64_t)strlen(list), "the folder of a list");
+}
 
 void stki_image_set_fini(stki_image_set *set)
 {

@@ -43,7 +43,8 @@ static inline const char *stki_image_set_name(const stki_image_set *set, int64_t
 /* Writes the path of an image to `buffer`. Returns false if it is too long. */
 bool stki_image_set_path(const stki_image_set *set, int64_t index, char *buffer, int64_t size);
 
-/* Functions for building a set. */
+/* Functions for building a set. The first sets the root to the folder of a list. */
+stk_status stki_image_set_root(stki_image_set *set, const char *list, stk_error *err);
 stk_status stki_image_set_add(stki_image_set *set, const char *folder, const char *name, int64_t label, stk_error *err);
 /* Whether the name has an image extension. */
 bool stki_image_name(const char *name);

@@ -45,14 +45,6 @@ static stk_status take_path(void *context, int64_t record, const stki_csv_cell *
     return stki_image_set_add(t->set, "", path, 0, err);
 }
 
-static stk_status set_root(stki_image_set *set, const char *path, stk_error *err)
-{
-    const char *slash = strrchr(path, '/');
-
-    set->root = slash ? stki_format("%.*s", slash == path ? 1 : (int)(slash - path), path) : stki_strdup("");
-    return set->root ? STK_OK : stki_fail_memory(err, (int64_t)strlen(path), "the folder of a table");
-}
-
 /* Opens the arrays with the reader of files.h, in which each file is one sample. */
 static stk_status open_arrays(const struct listed *listed, stki_open_fn *open, const stki_reader_opts *opts,
                               stki_reader **out, stk_error *err)
@@ -89,7 +81,7 @@ stk_status stki_csv_files(const stki_csv *csv, int column, const stki_reader_opt
         return status;
     t.set = &listed->set;
     decode.none = decode.none || stki_csv_listed(opts) == STKI_LISTED_BYTES;
-    status = set_root(&listed->set, csv->base.path, err);
+    status = stki_image_set_root(&listed->set, csv->base.path, err);
     if (status == STK_OK)
         status = stki_csv_walk_run(&(stki_csv_walk){csv, column, &t, take_path}, err);
     if (status == STK_OK)

@@ -16,6 +16,7 @@
 #include "checked.h"
 #include "error.h"
 #include "output.h"
+#include "path.h"
 #include "tar.h"
 #include <inttypes.h>
 #include <limits.h>
@@ -216,10 +217,7 @@ stk_status stki_tar_cache_store(const char *path, const stki_file *archive, cons
     if (status != STK_OK)
         return status;
     status = write_parts(output, &h, index, err);
-    if (status == STK_OK)
-        return stki_output_commit(output, err);
-    stki_output_abort(output);
-    return status;
+    return stki_output_end(output, status, err);
 }
 
 /* ---- location ---- */
@@ -238,10 +236,9 @@ static uint64_t hash_of(const char *text)
 char *stki_tar_cache_path(const char *archive, const char *where)
 {
     char whole[PATH_MAX];
-    const char *slash = strrchr(archive, '/'), *base = slash ? slash + 1 : archive;
 
     if (!where)
         return stki_format("%s.stoker-index", archive);
-    return stki_format("%s/%s.%016" PRIx64 ".stoker-index", where, base,
+    return stki_format("%s/%s.%016" PRIx64 ".stoker-index", where, stki_base_name(archive),
                        hash_of(realpath(archive, whole) ? whole : archive));
 }

@@ -3,6 +3,7 @@
 #include "allocate.h"
 #include "checked.h"
 #include "error.h"
+#include "path.h"
 #include "tensor_internal.h"
 #include <inttypes.h>
 #include <string.h>
@@ -178,13 +179,6 @@ stk_status stki_sink_refuse(const stki_sink_opts *opts, const stki_sink_field *f
 }
 
 /* ---- names ---- */
-
-const char *stki_base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
 
 char *stki_sink_array_path(const char *path, const char *part)
 {

@@ -37,8 +37,6 @@ int64_t stki_sink_times(int64_t size, int64_t count, int64_t each);
 /* Returns DIR/STEM.PART.EXTENSION for DIR/STEM.EXTENSION; part NULL: a copy of the path. Free with stki_free; NULL: out
  * of memory. */
 char *stki_sink_array_path(const char *path, const char *part);
-/* Returns the part of a path after the last slash. */
-const char *stki_base_name(const char *path);
 /* Returns the temporary name of the file `final` in the job's folder, with the suffix `more` (may be ""). */
 char *stki_sink_temporary(const char *folder, const char *final, const char *more);
 
