@@ -59,8 +59,7 @@ void stki_mixture_counts(const int64_t *weights, int count, int64_t length, int6
     }
 }
 
-/* Converts weights to integers: multiplies them by the smallest power of ten that makes all of them integers, or that
- * gives the largest one 15 digits. */
+/* Converts weights to integers: multiplies them by the power of ten that gives the largest one 15 digits. */
 static stk_status whole_weights(const stki_order_source *sources, int count, int64_t *out, stk_error *err)
 {
     double power = 1, largest = 0;
@@ -74,11 +73,8 @@ static stk_status whole_weights(const stki_order_source *sources, int count, int
     if (largest == 0)
         return stki_fail(err, STK_E_RANGE, "the weights of all %d data sets are 0, expected at least one above 0",
                          count);
-    for (bool whole = false; !whole && largest * power < 1e14; power *= whole ? 1 : 10) {
-        whole = true;
-        for (int d = 0; d < count; d++)
-            whole = whole && rint(sources[d].weight * power) / power == sources[d].weight;
-    }
+    while (largest * power < 1e14)
+        power *= 10;
     for (int d = 0; d < count; d++) {
         double scaled = rint(sources[d].weight * power);
 
@@ -88,20 +84,6 @@ static stk_status whole_weights(const stki_order_source *sources, int count, int
         out[d] = (int64_t)scaled;
     }
     return STK_OK;
-}
-
-/* Whether an epoch of this length follows the rule: with `first_exhausted`, no source restarts within the epoch; with
- * `all_exhausted`, every source is used up. */
-static bool keeps_rule(const int64_t *counts, const int64_t *weights, int count, enum stki_mixture_stop stop,
-                       int64_t length)
-{
-    int64_t shares[STKI_MAX_SOURCES];
-    bool keeps = true;
-
-    stki_mixture_counts(weights, count, length, shares);
-    for (int d = 0; d < count; d++)
-        keeps = keeps && (weights[d] == 0 || (stop == STKI_STOP_ALL ? shares[d] >= counts[d] : shares[d] <= counts[d]));
-    return keeps;
 }
 
 /* n / (weight / sum), rounded up for `all_exhausted`. A result within a millionth of an integer is treated as that
@@ -139,8 +121,6 @@ static stk_status choose_length(const stki_order_source *sources, const int64_t 
     if (chosen > INT64_MAX / 2)
         return stki_fail(err, STK_E_LIMIT, "an epoch over %d data sets has more than 2^62 positions", count);
     *length = (int64_t)chosen;
-    while (*length > 1 && !keeps_rule(counts, weights, count, stop, *length)) /* one or two iterations */
-        *length += stop == STKI_STOP_ALL ? 1 : -1;
     return STK_OK;
 }
 

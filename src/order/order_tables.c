@@ -76,7 +76,6 @@ static bool begin(stki_tables *t, uint64_t key, uint64_t keep, uint64_t keep_too
 {
     int best = -1;
 
-    t->building = -1;
     for (int i = 0; i < STKI_TABLES; i++) {
         const uint64_t its = atomic_load_explicit(&t->keys[i], memory_order_relaxed);
 
