@@ -229,8 +229,10 @@ static void memory_may_run_out(void **state)
     stki_order_opts opts = {
         .kind = STKI_ORDER_BLOCK, .count = first[UNITS], .unit_first = first, .unit_count = UNITS, .window = 2};
     stk_status status = STK_E_MEMORY;
+    stki_memory_stats before, after;
 
     (void)state;
+    stki_memory_read(STKI_MEM_HOST, &before);
     for (int64_t n = 1; status != STK_OK; n++) {
         stki_order *order;
         stk_error err;
@@ -244,6 +246,8 @@ static void memory_may_run_out(void **state)
             assert_int_equal(status, STK_E_MEMORY);
         assert_true(n < 30);
     }
+    stki_memory_read(STKI_MEM_HOST, &after);
+    assert_int_equal(after.bytes, before.bytes);
 }
 
 int main(void)

@@ -131,6 +131,8 @@ static void lengths_of_any_size(void **state)
     (void)state;
     for (stretch = 250; stretch < INT64_MAX / 512; stretch *= 251)
         check(&opts, 64);
+    stretch = INT64_MAX / 4; /* eight digits */
+    check(&opts, 64);
     stretch = 0;
 }
 

@@ -117,11 +117,38 @@ static void known_value(void **state)
     assert_true(print.whole == UINT64_C(0x4f0080ed4ac15c80));
 }
 
+/* The hashes that order_print.c defines, computed with the xxhash library alone. */
+static void known_parts(void **state)
+{
+    stki_order_opts subset = {
+        .kind = STKI_ORDER_RANDOM, .count = 10, .indices = indices, .index_count = 3, .bucket_window = 2};
+    const stki_order_opts weighted = {.kind = STKI_ORDER_WEIGHTED, .count = 10, .weights = weights};
+    const stki_order_opts mixed = {.kind = STKI_ORDER_RANDOM, .count = 10, .sources = cut, .source_count = 2};
+    stki_order_opts block = {
+        .kind = STKI_ORDER_BLOCK, .count = 10, .unit_first = unit_first, .unit_count = 2, .window = 1};
+    stki_order_print print;
+
+    (void)state;
+    subset.bucket_batch = 2;
+    print = print_of(subset);
+    assert_true(print.subset == UINT64_C(0x434fcd92b9b8b8e8));
+    assert_true(print.buckets == UINT64_C(0x8153acb64dff624d));
+    assert_true(print_of(weighted).weights == UINT64_C(0x38045661b0ac1c8c));
+    assert_true(print_of(block).blocks == UINT64_C(0x39285af34b33a9de));
+    block.in_order = true;
+    assert_true(print_of(block).blocks == UINT64_C(0x640cb879c0219e58));
+    print = print_of(mixed);
+    assert_true(print.samples == UINT64_C(0x00c3545e78023187));
+    assert_true(print.weights == UINT64_C(0x507d04cd6cf9a1b4));
+    assert_true(print.subset == UINT64_C(0x2f271288d592a969));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_part_counts),
         cmocka_unit_test(known_value),
+        cmocka_unit_test(known_parts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

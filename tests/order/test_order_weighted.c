@@ -5,6 +5,8 @@
 #include "faults.h"
 #include "order.h"
 #include "order_statistics.h"
+#include "permutation.h"
+#include "philox.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -104,6 +106,26 @@ static void weight_0_is_never_drawn(void **state)
                 assert_int_equal(counts[i], 0);
         stki_order_destroy(order);
     }
+}
+
+/* The rarest draw: the 32 bits that decide between a column and its alias are 0. */
+static void weight_0_is_not_drawn_by_a_fraction_of_0(void **state)
+{
+    enum { N = 1024, COLUMN = 1015 };
+    const int64_t position = 134808924;
+    const stki_philox drawn =
+        stki_philox_draw(stki_order_key(7, 0), STKI_KEY_WEIGHTED, (uint64_t)position / 2); /* found by trying them */
+    const uint64_t bits = (uint64_t)drawn.word[1] << 32 | drawn.word[0];
+    double weights[N] = {1};
+    stki_order *order = make(weights, N, 7, position + 1);
+    stki_position out;
+
+    (void)state;
+    assert_int_equal(bits / (UINT64_MAX / N + 1), COLUMN);
+    assert_int_equal((uint32_t)(bits * N >> 32), 0);
+    stki_order_eval(order, 0, position, 1, &out, NULL);
+    assert_int_equal(out.sample, 0);
+    stki_order_destroy(order);
 }
 
 /* A position's sample does not depend on earlier calls. Another seed or epoch gives another order. */
@@ -235,6 +257,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frequencies_follow_the_weights),
         cmocka_unit_test(weight_0_is_never_drawn),
+        cmocka_unit_test(weight_0_is_not_drawn_by_a_fraction_of_0),
         cmocka_unit_test(positions_are_a_pure_function),
         cmocka_unit_test(neighbors_are_independent),
         cmocka_unit_test(a_subset_uses_the_weights_of_its_samples),
