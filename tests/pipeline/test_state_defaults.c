@@ -1,11 +1,14 @@
 /* A saved position contains the options that a config gives, so the default of an option must keep its meaning.
  * state_defaults.txt lists the defaults of all options that affect rows, and the version of the state to which they
  * belong. Changing a default or removing an option requires a new version. STOKER_UPDATE_DOCS=1 adds new options and,
- * after a new version, rewrites the list. */
+ * after a new version, rewrites the list.
+ *
+ * state_saved.json is a position that was saved earlier. It must be accepted until there is a new version, after which
+ * STOKER_UPDATE_DOCS=1 saves it again. */
 #include "config.h"
+#include "loader_test.h"
 #include "option.h"
 #include "state.h"
-#include "stk_test.h"
 
 struct listing {
     FILE *to;
@@ -84,9 +87,35 @@ static void defaults_keep_their_meaning(void **unused)
     free(now);
 }
 
+/* The lines have the names of files, the numbers of samples, folded arithmetic before and after erasing, and the policy
+ * of a data set. */
+static void a_position_saved_earlier_is_accepted(void **unused)
+{
+    static const char config[] =
+        "{datasets: [{fields: {image: {path: '%s/data/photos', transforms: [{resize: [8, 8]}, {scale: 0.5}, "
+        "{random_erasing: 1}, {scale: 2}]}}}, {weight: 3, on_error: substitute, fields: {image: {path: "
+        "'%s/data/photos/flower.jpg'}}}], loader: {batch_size: 2, order: random, seed: 5}}";
+    char path[4096], version[64], *saved;
+    stk_loader *loader;
+    stk_error err;
+
+    (void)unused;
+    snprintf(path, sizeof path, "%s/pipeline/state_saved.json", STKT_TESTS_DIR);
+    snprintf(version, sizeof version, "\"stoker_state\": %d,", STKI_STATE_VERSION);
+    saved = read_whole(path);
+    assert_ok(stkt_open(&loader, config, STKT_TESTS_DIR, STKT_TESTS_DIR));
+    if (getenv("STOKER_UPDATE_DOCS") && !strstr(saved, version))
+        assert_ok(stk_loader_save_file(loader, path, &err));
+    if (stk_loader_restore_file(loader, path, &err) != STK_OK)
+        fail_msg("%s; a state that was saved before is rejected: increase STKI_STATE_VERSION", err.message);
+    stk_loader_destroy(loader);
+    free(saved);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(defaults_keep_their_meaning)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(defaults_keep_their_meaning),
+                                       cmocka_unit_test(a_position_saved_earlier_is_accepted)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
