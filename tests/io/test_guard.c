@@ -107,6 +107,26 @@ static void cut(void)
     stki_file_close(file);
 }
 
+/* The first bad page begins where the bytes end. */
+static void up_to_the_first_bad_page(void)
+{
+    const char *path = make_file("up to");
+    stki_file *file = open_file(path);
+    const char *map = file->map;
+    stki_guard *guard;
+
+    check(!truncate(path, 3 * PAGE));
+    check(byte(map, 3 * PAGE) == 0);
+    check(stki_guard_bad(file->guard, map + 3 * PAGE, 1));
+    check(!stki_guard_bad(file->guard, map, 3 * PAGE));
+    check(stki_guard_bad(file->guard, map, 3 * PAGE + 1));
+    stki_file_close(file);
+    guard = stki_guard_add(map, PAGE);
+    stki_guard_remove(guard);
+    check(guard && stki_guard_add(map, PAGE) == guard); /* the table does not grow */
+    stki_guard_remove(guard);
+}
+
 static void cut_inside_the_last_page(void)
 {
     const char *path = make_file("tail");
@@ -201,6 +221,7 @@ static void files_that_change(void **state)
 {
     (void)state;
     assert_int_equal(ends(cut), 0);
+    assert_int_equal(ends(up_to_the_first_bad_page), 0);
     assert_int_equal(ends(cut_inside_the_last_page), 0);
     assert_int_equal(ends(read_of_a_cut_file), 0);
     assert_int_equal(ends(written_to), 0);

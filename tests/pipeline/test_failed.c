@@ -17,13 +17,14 @@ typedef struct bad_records {
     stk_status status;
     const char *field;
     const stk_status *statuses; /* if not NULL: one status per record, instead of `status` */
+    int *spared;                /* if not NULL: number of readers, from the first on, that are not wrapped */
 } bad_records;
 
 static stk_status wrap(void *context, const char *field, stki_reader **reader, stk_error *err)
 {
     const bad_records *bad = context;
 
-    if (bad->field && strcmp(bad->field, field) != 0)
+    if ((bad->field && strcmp(bad->field, field) != 0) || (bad->spared && --*bad->spared >= 0))
         return STK_OK;
     for (int i = 0; i < bad->count; i++) {
         stki_faulty_opts opts = STKI_FAULTY_OPTS_INIT;
@@ -555,6 +556,29 @@ static void policies_of_data_sets(void **state)
     stk_loader_destroy(loader);
 }
 
+/* One of 100000 positions is from the second data set, and its sample fails. */
+static void a_rare_sample_has_no_substitute(void **state)
+{
+    static const int64_t first = 0;
+    int spared = 1;
+    const bad_records bad = {.records = &first, .count = 1, .status = STK_E_CORRUPT, .spared = &spared};
+    stk_loader *loader;
+    stk_batch *batch;
+    stk_error err;
+
+    (void)state;
+    assert_ok(open_text(&loader, &bad,
+                        "{datasets: [{weight: 99999, fields: {y: {path: '" STKT_TESTS_DIR
+                        "/data/digits_labels.npy'}}}, {fields: {y: {path: '" STKT_TESTS_DIR
+                        "/data/digits_labels.npy'}}}], loader: {batch_size: 4, epoch_length: 100000, on_error: "
+                        "substitute, max_error_fraction: 1}}",
+                        &err));
+    assert_ok(stk_loader_seek(loader, 0, 100000 / 4 - 1, &err));
+    assert_status(stk_loader_next(loader, &batch, &err), STK_E_CORRUPT);
+    assert_int_equal(err.record, 0);
+    stk_loader_destroy(loader);
+}
+
 /* One line of JSON per failed sample, in the order of delivery. */
 static void the_list(void **state)
 {
@@ -701,6 +725,28 @@ static void on_a_device(void **state)
     stk_loader_destroy(loader);
 }
 
+/* Samples 17 and 18 fail in one batch, and only the second is recorded. */
+static void no_memory_to_record_one_of_two(void **state)
+{
+    const bad_records two = {.records = some + 1, .count = 2, .status = STK_E_CORRUPT};
+    stk_loader *loader;
+    stk_batch *batch;
+    stk_error err;
+
+    (void)state;
+    assert_ok(open_text(&loader, &two,
+                        "{dataset: {fields: {x: {synthetic: {count: 20, shape: [6]}}}}, loader: {batch_size: 10, "
+                        "on_error: skip, max_error_fraction: 1, num_workers: 0}}",
+                        &err));
+    assert_ok(stk_loader_next(loader, &batch, &err));
+    stk_batch_release(batch);
+    stki_memory_fail_at(1);
+    assert_status(stk_loader_next(loader, &batch, &err), STK_E_CORRUPT);
+    stki_memory_fail_at(0);
+    assert_int_equal(err.record, 17);
+    stk_loader_destroy(loader);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -717,10 +763,12 @@ int main(void)
         cmocka_unit_test(some_errors_end_the_run),
         cmocka_unit_test(the_error_of_a_batch),
         cmocka_unit_test(policies_of_data_sets),
+        cmocka_unit_test(a_rare_sample_has_no_substitute),
         cmocka_unit_test(the_list),
         cmocka_unit_test(masked_rows_of_mixed_labels),
         cmocka_unit_test(a_list_that_cannot_be_written),
         cmocka_unit_test(on_a_device),
+        cmocka_unit_test(no_memory_to_record_one_of_two),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -345,7 +345,7 @@ static void normalized_images(void **state)
     }
 }
 
-/* A tile may be part of one large sample. */
+/* A tile may be part of one large sample. The label is not divided. */
 static void large_samples_are_divided(void **state)
 {
     stk_loader *loader;
@@ -356,12 +356,14 @@ static void large_samples_are_divided(void **state)
 
     (void)state;
     for (int cut = 0; cut < 2; cut++) {
-        assert_int_equal(stkt_open(&loader,
-                                   "{dataset: {fields: {image: {synthetic: {count: 6, shape: [256, 256, 3], dtype: u8, "
-                                   "distinct: 6}, source: {layout: nhwc}, layout: nchw, transforms: [{scale: "
-                                   "unit}]}}}, loader: {batch_size: 3, num_workers: 4, tile_bytes: %d}}",
-                                   cut ? 16384 : 1 << 24),
-                         STK_OK);
+        assert_int_equal(
+            stkt_open(&loader,
+                      "{dataset: {fields: {image: {synthetic: {count: 6, shape: [256, 256, 3], dtype: u8, "
+                      "distinct: 6}, source: {layout: nhwc}, layout: nchw, transforms: [{scale: "
+                      "unit}]}, label: {synthetic: {count: 6, shape: [], dtype: u8}, transforms: [{one_hot: "
+                      "256}]}}}, loader: {batch_size: 3, num_workers: 4, tile_bytes: %d}}",
+                      cut ? 16384 : 1 << 24),
+            STK_OK);
         while (stk_loader_next(loader, &batch, &err) == STK_OK) {
             digest[cut] = stkt_hash_batch(digest[cut], loader, batch);
             stk_batch_release(batch);

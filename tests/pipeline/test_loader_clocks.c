@@ -175,6 +175,7 @@ static void late_steps_are_converting(void **state)
         const stk_loader_stats stats = stats_inline(fields[f], &wall);
 
         assert_true(stats.convert_ns >= 40 * step_ns);
+        assert_true(stats.order_ns > 0);
         assert_true(stats.order_ns + stats.read_ns + stats.convert_ns <= wall);
     }
     step_ns = 0;

@@ -320,9 +320,14 @@ static void block_reports_how_well_it_mixes(void **state)
     const double shuffled = 1000 * (1 - pow(1 - 1.0 / 1000, BATCH));
     static int64_t ids[N];
     double last = 0;
+    stk_loader *one;
 
     (void)state;
     write_ids("sorted.npy", 0, N);
+    one = open_text("{dataset: {fields: {x: {path: sorted.npy}}}, loader: {order: block, block_window: 1, cache_bytes: "
+                    "1MiB}}");
+    assert_true(fabs(quality_of(one) - 1) < 1e-9); /* a batch of one sample has one class in any order */
+    stk_loader_destroy(one);
     for (int window = 1; window <= 1000; window *= 10) {
         stk_loader *loader =
             open_text("{dataset: {fields: {x: {path: sorted.npy, source: {axis: 0}}}}, loader: {order: "

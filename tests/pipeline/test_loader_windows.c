@@ -383,6 +383,20 @@ static void a_failed_sample_fails_its_windows(void **state)
                                "2}}}, y: {path: %s}}}}",
                                stkt_path("clip.npy"), stkt_path("labels.npy")));
     assert_int_equal(drain(loader, x, y), 19 - 2);
+    assert_ok(stkt_open_faulty(&loader, &fault, false, &err,
+                               "{dataset: {fields: {x: {path: %s, source: {layout: nhwc, window: {length: 3, stride: "
+                               "2}}}, y: {path: %s}}}, loader: {on_error: substitute, max_error_fraction: 1}}",
+                               stkt_path("clip.npy"), stkt_path("labels.npy")));
+    assert_int_equal(drain(loader, x, y), 19);
+    for (int64_t r = 0; r < 19; r++) {
+        assert_true((y[r] == 100 + 2 * r) == (r != 3 && r != 4));
+        for (int k = 0; k < 3; k++) {
+            const int frame = x[(3 * r + k) * SIDE * SIDE * 3 + 2];
+
+            assert_int_equal(frame, y[r] - 100 + k);
+            assert_int_not_equal(frame, 8);
+        }
+    }
 }
 
 #define RESUMED                                                                                                \

@@ -321,6 +321,39 @@ static void any_list(void **state)
     }
 }
 
+/* The window begins inside the image, and its reflection shows pixels from before it. */
+static void reflections_of_earlier_pixels(void **state)
+{
+    static const char *const modes[] = {"reflect", "symmetric"}, *const layouts[] = {"nchw", "nhwc"};
+    static picture made[COUNT];
+
+    (void)state;
+    for (int m = 0; m < 4; m++) {
+        char list_text[256];
+        stk_loader *loader;
+        stk_batch *batch;
+
+        snprintf(
+            list_text, sizeof list_text,
+            "{pad: {padding: [0, 0, 15, 11], padding_mode: %s}}, {crop: {top: 8, left: 10, height: 14, width: 20}}",
+            modes[m % 2]);
+        for (int i = 0; i < COUNT; i++) {
+            made[i].height = HEIGHT;
+            made[i].width = WIDTH;
+            memcpy(made[i].pixels, images[i], sizeof images[i]);
+            plain_window(&made[i], modes[m % 2], NULL, 8, 10, 14, 20);
+        }
+        assert_ok(stkt_open(&loader,
+                            "dataset: {fields: {image: {path: %s, source: {layout: nhwc}, layout: %s, transforms: "
+                            "[%s]}}}\nloader: {batch_size: 3, num_workers: 0}",
+                            stkt_path("images.npy"), layouts[m / 2], list_text));
+        assert_ok(stk_loader_next(loader, &batch, &err));
+        expect_batch(batch, layouts[m / 2], made, list_text);
+        stk_batch_release(batch);
+        stk_loader_destroy(loader);
+    }
+}
+
 /* ---- random steps ---- */
 
 enum { SIDE = 12, DRAWS = 40000 };
@@ -966,6 +999,7 @@ static void refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(any_list),
+                                       cmocka_unit_test(reflections_of_earlier_pixels),
                                        cmocka_unit_test(crops_are_uniform),
                                        cmocka_unit_test(padded_crops_are_uniform),
                                        cmocka_unit_test(padded_crops_of_wide_images),

@@ -126,8 +126,15 @@ static void slow_copy_is_named(void **state)
     (void)state;
     assert_int_equal(judge(&shares)->bottleneck, LB_BOTTLENECK_COPY);
     assert_int_equal(judge(&shares)->confidence, LB_CONFIDENCE_HIGH);
+    assert_non_null(strstr(judge(&shares)->text, "runs 95 % of the time, while the workers wait 65 %"));
+    assert_non_null(strstr(judge(&shares)->text, "the consumer waits 80 %"));
+    shares.copy = 0.75, shares.wait_next = 0.25; /* as busy as the consumer, which comes last */
+    assert_int_equal(judge(&shares)->bottleneck, LB_BOTTLENECK_COPY);
+    shares.wait_next = 0.8;
     shares.copy = 0.2; /* not the copy: no thread is busy */
     assert_int_equal(judge(&shares)->bottleneck, LB_BOTTLENECK_RING);
+    assert_non_null(strstr(judge(&shares)->text, "the workers wait 65 % of their time for a free one"));
+    assert_non_null(strstr(judge(&shares)->text, "still waits 80 %"));
 }
 
 /* A side that works for at least three quarters of the time is the bottleneck. If there is none, the bottleneck is
@@ -158,6 +165,7 @@ static void too_few_slots_are_named(void **state)
     (void)state;
     assert_int_equal(judge(&shares)->bottleneck, LB_BOTTLENECK_RING);
     assert_non_null(strstr(judge(&shares)->text, "1 slot is too few"));
+    assert_int_equal(judge(&shares)->confidence, LB_CONFIDENCE_MEDIUM); /* a part works for half of the time */
     shares.storage = 0.9; /* they also alternate here, but more slots would gain only a tenth */
     shares.wait_slot = 0.1;
     shares.wait_next = 0.9;
@@ -196,7 +204,7 @@ static void idle_workers_are_named(void **state)
     (void)state;
     assert_int_equal(judge(&shares)->bottleneck, LB_BOTTLENECK_RING);
     assert_non_null(strstr(judge(&shares)->text, "Handing over batches"));
-    assert_non_null(strstr(judge(&shares)->text, "work only 7 %"));
+    assert_non_null(strstr(judge(&shares)->text, "the consumer waits 90 % of its time, and the workers work only 7 %"));
 }
 
 /* Claiming slots and waking threads is also work. The workers are busy with it, and it can be the bottleneck. */
@@ -223,6 +231,10 @@ static void confidence_falls_as_the_second_comes_near(void **state)
     assert_int_equal(judge(&shares)->confidence, LB_CONFIDENCE_HIGH);
     shares.storage = 0.50, shares.convert = 0.40;
     assert_int_equal(judge(&shares)->confidence, LB_CONFIDENCE_MEDIUM);
+    shares.storage = 0.3, shares.convert = 0.19, shares.decode = 0.18, shares.order = 0.1; /* 11 points apart */
+    assert_int_equal(judge(&shares)->bottleneck, LB_BOTTLENECK_STORAGE);
+    assert_int_equal(judge(&shares)->confidence, LB_CONFIDENCE_MEDIUM);
+    shares.decode = shares.order = 0;
     shares.storage = 0.46, shares.convert = 0.44;
     assert_int_equal(judge(&shares)->bottleneck, LB_BOTTLENECK_STORAGE);
     assert_int_equal(judge(&shares)->confidence, LB_CONFIDENCE_LOW);
@@ -414,6 +426,9 @@ static void without_workers_nothing_is_handed_over(void **state)
         strstr(judge(&shares)->text, "loader.num_workers=0 is predicted to give 6.67 times as many samples/s"));
     shares.cores = 0.3; /* other processes use the rest */
     assert_float_equal(lb_foresee_inline(&shares), 2, 0.01);
+    shares.cores = 0.24;
+    assert_float_equal(lb_foresee_inline(&shares), 1.6, 0.001F);
+    assert_non_null(strstr(judge(&shares)->text, "loader.num_workers=0 is predicted to give 60 % more samples/s"));
     shares.device_slots = 2;
     assert_float_equal(lb_foresee_inline(&shares), 0, 0);
 }
@@ -487,6 +502,10 @@ static void a_loud_machine_lowers_confidence(void **state)
     lb_verdict(&storage, &verdict);
     lb_verdict_quiet(&quiet, &verdict);
     assert_string_equal(verdict.doubt, "other programs used 0.50 of 1 processor");
+    lb_verdict(&(struct lb_shares){0}, &verdict); /* nothing that could be doubted */
+    lb_verdict_quiet(&quiet, &verdict);
+    assert_int_equal(verdict.bottleneck, LB_BOTTLENECK_UNKNOWN);
+    assert_string_equal(verdict.doubt, "");
 }
 
 static void unpacking_again_is_named(void **state)
