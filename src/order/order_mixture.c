@@ -70,9 +70,9 @@ static stk_status whole_weights(const stki_order_source *sources, int count, int
                              sources[d].weight);
         largest = sources[d].weight > largest ? sources[d].weight : largest;
     }
-    if (largest == 0)
-        return stki_fail(err, STK_E_RANGE, "the weights of all %d data sets are 0, expected at least one above 0",
-                         count);
+    if (largest < 1e-200)
+        return stki_fail(err, STK_E_RANGE, "the largest weight of the %d data sets: found %g, expected 1e-200 to 1e15",
+                         count, largest);
     while (largest * power < 1e14)
         power *= 10;
     for (int d = 0; d < count; d++) {

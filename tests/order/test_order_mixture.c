@@ -376,6 +376,7 @@ static void refusals(void **state)
     const stki_order_source empty[] = {{"a", 5, 1, NULL, 0}, {"bare", 0, 1, NULL, 0}};
     const stki_order_source negative[] = {{"a", 5, 1, NULL, 0}, {"minus", 3, -0.5, NULL, 0}};
     const stki_order_source nothing[] = {{"a", 5, 0, NULL, 0}, {"b", 3, 0, NULL, 0}};
+    const stki_order_source tiniest[] = {{"a", 5, 1e-300, NULL, 0}, {"b", 3, 1e-300, NULL, 0}};
     const stki_order_source tiny[] = {{"a", 5, 1, NULL, 0}, {"dust", 3, 1e-20, NULL, 0}};
     const stki_order_source huge[] = {{"all", INT64_MAX / 2, 1, NULL, 0}, {"b", INT64_MAX / 2, 1e9, NULL, 0}};
     const stki_order_source subset[] = {{"a", 5, 1, NULL, 0}, {"cut", 5, 1, outside, 2}};
@@ -390,7 +391,9 @@ static void refusals(void **state)
     opts.sources = negative;
     refuse(opts, STK_E_RANGE, "minus");
     opts.sources = nothing;
-    refuse(opts, STK_E_RANGE, "weights of all 2");
+    refuse(opts, STK_E_RANGE, "largest weight of the 2 data sets: found 0,");
+    opts.sources = tiniest;
+    refuse(opts, STK_E_RANGE, "largest weight of the 2 data sets: found 1e-300,");
     opts.sources = tiny;
     refuse(opts, STK_E_RANGE, "dust");
     opts.sources = subset;
