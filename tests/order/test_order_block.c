@@ -224,14 +224,18 @@ static void a_subset_keeps_its_units(void **state)
     stki_order_destroy(order);
 }
 
-static void memory_may_run_out(void **state)
+static void create_with_little_memory(const int64_t *indices, int64_t index_count)
 {
-    stki_order_opts opts = {
-        .kind = STKI_ORDER_BLOCK, .count = first[UNITS], .unit_first = first, .unit_count = UNITS, .window = 2};
+    stki_order_opts opts = {.kind = STKI_ORDER_BLOCK,
+                            .count = first[UNITS],
+                            .indices = indices,
+                            .index_count = index_count,
+                            .unit_first = first,
+                            .unit_count = UNITS,
+                            .window = 2};
     stk_status status = STK_E_MEMORY;
     stki_memory_stats before, after;
 
-    (void)state;
     stki_memory_read(STKI_MEM_HOST, &before);
     for (int64_t n = 1; status != STK_OK; n++) {
         stki_order *order;
@@ -248,6 +252,13 @@ static void memory_may_run_out(void **state)
     }
     stki_memory_read(STKI_MEM_HOST, &after);
     assert_int_equal(after.bytes, before.bytes);
+}
+
+static void memory_may_run_out(void **state)
+{
+    (void)state;
+    create_with_little_memory(NULL, 0);
+    create_with_little_memory((const int64_t[]){5, 6, 40}, 3);
 }
 
 int main(void)
