@@ -92,7 +92,23 @@ static void unit_range(const stki_prep_run *run, int64_t unit, int64_t *first, i
     *end_piece = unit + 1;
 }
 
-static stk_status open_outlet(struct maker *m, int64_t unit, stk_error *err)
+/* Checks that `position` is the first one of the unit that has not been written. The caller holds the lock of the
+ * unit, but read its progress before, when another process may have been writing it. */
+static stk_status check_position(const stki_prep_run *run, int64_t unit, int64_t position, stk_error *err)
+{
+    int64_t first, end, first_piece, end_piece, rows;
+    bool done;
+    stk_status status = stki_prep_unit_done(run, unit, &done, &rows, err);
+
+    unit_range(run, unit, &first, &end, &first_piece, &end_piece);
+    if (status != STK_OK || first + rows == position)
+        return status;
+    return stki_fail_at(err, STK_E_BUSY, (stki_place){run->work, -1, -1, NULL, NULL},
+                        "another process has written rows that this one was about to write: run the job again when no "
+                        "other process is running it");
+}
+
+static stk_status open_outlet(struct maker *m, int64_t unit, int64_t position, stk_error *err)
 {
     stki_prep_run *run = m->run;
     int64_t first, end, first_piece, end_piece;
@@ -117,7 +133,7 @@ static stk_status open_outlet(struct maker *m, int64_t unit, stk_error *err)
                      : stki_fail_memory(err, 256, "a path");
     stki_free(journal);
     json_decref(lines);
-    return status;
+    return status == STK_OK ? check_position(run, unit, position, err) : status;
 }
 
 static stk_status open_spool(struct maker *m, int64_t piece, stk_error *err)
@@ -130,9 +146,11 @@ static stk_status open_spool(struct maker *m, int64_t piece, stk_error *err)
     return status;
 }
 
-static stk_status open_unit(struct maker *m, int64_t unit, stk_error *err)
+/* position: that of the next row to be written. */
+static stk_status open_unit(struct maker *m, int64_t unit, int64_t position, stk_error *err)
 {
-    stk_status status = m->run->mode == STKI_PREP_SPOOLED ? open_spool(m, unit, err) : open_outlet(m, unit, err);
+    stk_status status =
+        m->run->mode == STKI_PREP_SPOOLED ? open_spool(m, unit, err) : open_outlet(m, unit, position, err);
 
     m->open_unit = status == STK_OK ? unit : -1;
     m->written = 0;
@@ -292,7 +310,7 @@ static stk_status note_failures(struct maker *m, struct pushed *p, const stki_fi
 /* Appends rows from the pool to the sink. */
 static stk_status take(struct maker *m, struct pushed *p, stki_finished *finished, stk_error *err)
 {
-    stk_status status = m->open_unit == p->unit ? STK_OK : open_unit(m, p->unit, err);
+    stk_status status = m->open_unit == p->unit ? STK_OK : open_unit(m, p->unit, p->run.from, err);
 
     if (status == STK_OK)
         status = note_failures(m, p, finished, err);
@@ -402,7 +420,7 @@ static stk_status next_unit(struct maker *m, bool *found, stk_error *err)
 /* Finishes a unit whose pieces are all on disk. */
 static stk_status finish_only(struct maker *m, stk_error *err)
 {
-    stk_status status = open_unit(m, m->unit, err);
+    stk_status status = open_unit(m, m->unit, m->position, err);
 
     if (status == STK_OK)
         status = end_unit(m, err);
@@ -443,7 +461,7 @@ static stk_status push(struct maker *m, stk_error *err)
 /* Opens a unit before its first row is produced, so that a process that must not write it fails immediately. */
 static stk_status push_opened(struct maker *m, stk_error *err)
 {
-    stk_status status = m->count > 0 || m->open_unit >= 0 ? STK_OK : open_unit(m, m->unit, err);
+    stk_status status = m->count > 0 || m->open_unit >= 0 ? STK_OK : open_unit(m, m->unit, m->position, err);
 
     return status == STK_OK ? push(m, err) : status;
 }

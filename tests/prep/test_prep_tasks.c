@@ -268,6 +268,63 @@ static void test_second_run(void **unused)
     assert_false(stkt_is_there(stkt_text("%s.prep", output_of("second", "o.h5"))));
 }
 
+/* Another run of the job that writes the second shard while this one has only read its rows. */
+struct second_shard {
+    const char *text;
+    stk_prep *job;
+    bool cancels, ran; /* cancels: stops after some pieces of the shard */
+};
+
+static void cancel_in_shard(void *context, const stk_prep_progress *progress)
+{
+    if (progress->phase == STK_PREP_MAKING && progress->rows >= ROWS / 4)
+        stk_prep_cancel(((struct second_shard *)context)->job);
+}
+
+static void write_second_shard(void *context, const stk_prep_progress *progress)
+{
+    struct second_shard *s = context;
+    stk_prep_opts opts = task(1, 2);
+    stk_error err;
+
+    if (s->ran || progress->phase != STK_PREP_MAKING || progress->rows < ROWS / 2)
+        return;
+    s->ran = opts.no_merge = true;
+    opts.progress_interval_ns = 1;
+    opts.progress = s->cancels ? cancel_in_shard : NULL;
+    opts.progress_context = s;
+    assert_ok(stk_prep_open_text(s->text, NULL, NULL, 0, &opts, &s->job, &err));
+    assert_status(stk_prep_run(s->job, &err), s->cancels ? STK_E_CANCELLED : STK_OK);
+    stk_prep_destroy(s->job);
+}
+
+/* Rows are computed before their shard is locked. If another run has written some or all of them in the meantime, they
+ * are not written again. */
+static void test_shard_of_another_run(void **unused)
+{
+    (void)unused;
+    run_whole("u.npy", "shard_rows: 350");
+    for (int i = 0; i < 2; i++) {
+        struct second_shard second = {.cancels = i == 1};
+        stk_prep_opts opts = {.struct_size = sizeof opts,
+                              .progress = write_second_shard,
+                              .progress_context = &second,
+                              .progress_interval_ns = 1};
+        stk_error err = {0};
+        char folder[8], text[2000];
+
+        snprintf(folder, sizeof folder, "other%d", i);
+        mkdir(stkt_path(folder), 0755);
+        snprintf(text, sizeof text, "%s", job(output_of(folder, "u.npy"), "shard_rows: 350"));
+        second.text = text;
+        assert_status(stkt_prep_run(&opts, NULL, &err, text), STK_E_BUSY);
+        assert_true(second.ran);
+        assert_ok(stkt_prep_run(NULL, NULL, &err, text));
+        stkt_same_file(output_of("one", "u-00000.x.npy"), output_of(folder, "u-00000.x.npy"));
+        stkt_same_file(output_of("one", "u-00001.x.npy"), output_of(folder, "u-00001.x.npy"));
+    }
+}
+
 /* ---- tasks that start while another one completes the output ---- */
 
 enum point { EXISTS, CLOCK, BEFORE_FINAL, AFTER_FINAL, REMOVE };
@@ -647,11 +704,13 @@ static void test_commit_file(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_bytes),  cmocka_unit_test(test_idle_tasks),       cmocka_unit_test(test_merge),
-        cmocka_unit_test(test_processes),   cmocka_unit_test(test_statistics),       cmocka_unit_test(test_second_run),
-        cmocka_unit_test(test_work_folder), cmocka_unit_test(test_folder_of_others), cmocka_unit_test(test_commit_file),
-        cmocka_unit_test(test_late_files),  cmocka_unit_test(test_late_look),        cmocka_unit_test(test_commit_once),
-        cmocka_unit_test(test_all_refused),
+        cmocka_unit_test(test_same_bytes),  cmocka_unit_test(test_idle_tasks),
+        cmocka_unit_test(test_merge),       cmocka_unit_test(test_processes),
+        cmocka_unit_test(test_statistics),  cmocka_unit_test(test_second_run),
+        cmocka_unit_test(test_work_folder), cmocka_unit_test(test_folder_of_others),
+        cmocka_unit_test(test_commit_file), cmocka_unit_test(test_late_files),
+        cmocka_unit_test(test_late_look),   cmocka_unit_test(test_commit_once),
+        cmocka_unit_test(test_all_refused), cmocka_unit_test(test_shard_of_another_run),
     };
 
     stkt_skip_syncs(true);
