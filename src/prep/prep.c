@@ -481,7 +481,7 @@ static stk_status count_alone(stk_prep *prep, stk_error *err)
     bool made = false;
     stk_status status = look_for_statistics(prep, &made, err);
 
-    if (status != STK_OK && !made)
+    if (status != STK_OK)
         return status;
     if (made)
         note_complete(prep);
