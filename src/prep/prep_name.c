@@ -98,12 +98,16 @@ static stk_status write_owner(int fd, const char *path, const json_t *owner, stk
 {
     char *text = json_dumps(owner, JSON_COMPACT | JSON_SORT_KEYS);
     const size_t length = text ? strlen(text) : 0;
+    ssize_t written = 0;
     stk_status status = STK_OK;
 
     if (!text)
-        status = stki_fail_memory(err, 256, path);
-    else if (ftruncate(fd, 0) != 0 || pwrite(fd, text, length, 0) != (ssize_t)length)
-        status = stki_fail_errno(err, errno, path, "cannot write");
+        return stki_fail_memory(err, 256, path);
+    if (ftruncate(fd, 0) != 0)
+        status = stki_fail_errno(err, errno, path, "cannot truncate to 0 bytes");
+    for (size_t at = 0; at < length && status == STK_OK; at += (size_t)written)
+        if ((written = pwrite(fd, text + at, length - at, (off_t)at)) < 0)
+            status = stki_fail_errno(err, errno, path, "cannot write");
     free(text);
     return status;
 }

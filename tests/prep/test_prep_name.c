@@ -3,6 +3,7 @@
  * neither may remove the other's files. The processes are synchronized in progress callbacks, with pipes. */
 #include "prep_test.h"
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 enum { ROWS = 300, BYTES = 400 };
@@ -129,6 +130,25 @@ static void test_refused(void **unused)
     }
 }
 
+/* If the disk is full, the error of the lock file says so. */
+static void test_no_space(void **unused)
+{
+    const char *folder = stkt_path("space");
+    struct rlimit before, small;
+    stk_error err = {0};
+
+    (void)unused;
+    mkdir(folder, 0755);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    small = (struct rlimit){10, before.rlim_max};
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    assert_status(stkt_prep_run(NULL, NULL, &err, job(folder, "t.npy", "")), STK_E_IO);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_non_null(strstr(err.message, strerror(EFBIG)));
+    assert_ok(stkt_prep_run(NULL, NULL, &err, job(folder, "t.npy", "")));
+}
+
 /* The lock of a killed process is released, and its work is kept. */
 static void test_killed(void **unused)
 {
@@ -200,6 +220,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_no_space),
         cmocka_unit_test(test_killed),
         cmocka_unit_test(test_meanwhile),
     };
