@@ -362,8 +362,10 @@ static stk_status make_folders(stki_prep_run *run, stk_error *err)
     return status;
 }
 
-/* Empties a folder of this output, which no other process may be using. */
-static stk_status empty(const char *folder, stk_error *err)
+/* Empties a folder of this output, which no other process may be using. STK_E_BUSY: one is, or another run of the job
+ * has completed the output since this one started. The last process of the job then needs commit.json to remove the
+ * folder. */
+static stk_status empty(const stki_prep_run *run, const char *folder, stk_error *err)
 {
     char *lock = stki_format("%s/lock", folder), *making = work_of_making(folder);
     int fd = -1;
@@ -371,6 +373,8 @@ static stk_status empty(const char *folder, stk_error *err)
 
     if (status == STK_OK && stki_prep_exists(lock))
         status = stki_prep_lock_file(lock, &fd, err);
+    if (status == STK_OK)
+        status = stki_name_check(run->name, run->job, err);
     if (status == STK_OK && !making)
         status = check_own(folder, err);
     if (status == STK_OK)
@@ -388,9 +392,9 @@ static stk_status restart(const stki_prep_run *run, stk_error *err)
     stk_status status = beside ? check_apart(run->job, err) : stki_fail_memory(err, 256, "a path");
 
     if (status == STK_OK)
-        status = empty(run->work, err);
+        status = empty(run, run->work, err);
     if (status == STK_OK && strcmp(beside, run->work) != 0)
-        status = empty(beside, err);
+        status = empty(run, beside, err);
     stki_free(beside);
     return status;
 }

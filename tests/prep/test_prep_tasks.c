@@ -579,6 +579,37 @@ static void test_commit_once(void **unused)
     assert_false(stkt_is_there(late.work));
 }
 
+static void complete_first(enum point point, const char *path)
+{
+    stk_error err = {0};
+
+    if (point != EXISTS || strcmp(path, stkt_text("%s/lock", late.work)) != 0)
+        return;
+    at_point = NULL;
+    assert_ok(stkt_prep_run(NULL, NULL, &err, commit_text));
+}
+
+/* With --restart, a run does not empty the folder of an output that another run has completed in the meantime. */
+static void test_restart_late(void **unused)
+{
+    stk_prep_opts opts = {.struct_size = sizeof opts, .restart = true};
+    stk_prep_result result = {.struct_size = sizeof result};
+    stk_error err = {0};
+    char out[300], text[2000];
+
+    (void)unused;
+    mkdir(stkt_path("again"), 0755);
+    snprintf(out, sizeof out, "%s", output_of("again", "v.npy"));
+    snprintf(text, sizeof text, "%s", job(out, ""));
+    snprintf(late.work, sizeof late.work, "%s.prep", out);
+    commit_text = text;
+    at_point = complete_first;
+    assert_ok(stkt_prep_run(&opts, &result, &err, text));
+    assert_null(at_point);
+    assert_true(result.complete);
+    assert_false(stkt_is_there(late.work));
+}
+
 static void go_on_when_making(void *context, const stk_prep_progress *progress)
 {
     bool *done = context;
@@ -704,13 +735,14 @@ static void test_commit_file(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_bytes),  cmocka_unit_test(test_idle_tasks),
-        cmocka_unit_test(test_merge),       cmocka_unit_test(test_processes),
-        cmocka_unit_test(test_statistics),  cmocka_unit_test(test_second_run),
-        cmocka_unit_test(test_work_folder), cmocka_unit_test(test_folder_of_others),
-        cmocka_unit_test(test_commit_file), cmocka_unit_test(test_late_files),
-        cmocka_unit_test(test_late_look),   cmocka_unit_test(test_commit_once),
-        cmocka_unit_test(test_all_refused), cmocka_unit_test(test_shard_of_another_run),
+        cmocka_unit_test(test_same_bytes),   cmocka_unit_test(test_idle_tasks),
+        cmocka_unit_test(test_merge),        cmocka_unit_test(test_processes),
+        cmocka_unit_test(test_statistics),   cmocka_unit_test(test_second_run),
+        cmocka_unit_test(test_work_folder),  cmocka_unit_test(test_folder_of_others),
+        cmocka_unit_test(test_commit_file),  cmocka_unit_test(test_late_files),
+        cmocka_unit_test(test_late_look),    cmocka_unit_test(test_commit_once),
+        cmocka_unit_test(test_all_refused),  cmocka_unit_test(test_shard_of_another_run),
+        cmocka_unit_test(test_restart_late),
     };
 
     stkt_skip_syncs(true);
