@@ -21,7 +21,8 @@ class _Open:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         import numpy
-        return numpy.array(self.numpy(), dtype, copy=copy)
+        array = self.numpy()
+        return numpy.asarray(array, dtype) if copy is None else numpy.array(array, dtype, copy=copy)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise TypeError(f"a stoker.{type(self).__name__} cannot be pickled or copied: pass the path, and open it in the other process")

@@ -6,6 +6,7 @@ import pickle
 import tempfile
 import traceback
 import unittest
+from unittest import mock
 
 import numpy
 import stoker
@@ -238,6 +239,15 @@ class Mistakes(Case):
                 self.assertRaisesRegex(TypeError, "pass the path", call, one)
             with self.assertRaisesRegex(AttributeError, r"'mean': use its numpy\(\)"):
                 one.mean()
+
+    def test_asarray_before_numpy_2(self):
+        def array(value, dtype=None, copy=True, array=numpy.array):
+            if copy is None:
+                raise ValueError("NoneType copy mode not allowed.")
+            return array(value, dtype, copy=copy)
+
+        with mock.patch("numpy.array", array):
+            self.assertTrue((numpy.asarray(stoker.open(DIGITS)) == IMAGES).all())
 
     def test_a_file_that_was_closed(self):
         def is_mapped():
