@@ -609,8 +609,10 @@ static stk_status run_once(stk_prep *prep, stki_prep_run *run, stk_error *err)
             set_result(prep, &totals);
             return status;
         }
-        /* it belonged to another job of this name, which was interrupted at the very end */
-        status = stki_prep_clean_up(&prep->job, err);
+        /* it belonged to another job of this name, which was interrupted at the very end, and has its manifest now */
+        json_decref(prep->name.old);
+        if ((status = stki_name_manifest(&prep->job, &prep->name.old, err)) == STK_OK)
+            status = stki_prep_clean_up(&prep->job, err);
     }
     totals = (stki_prep_totals){0};
     if (status == STK_OK && (status = look_for_output(prep, &found, &totals, err)) == STK_OK && found) {

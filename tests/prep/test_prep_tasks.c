@@ -732,6 +732,46 @@ static void test_commit_file(void **unused)
     assert_true(stkt_is_there(folder));
 }
 
+static void keep_folder(enum point point, const char *path)
+{
+    if (point == AFTER_FINAL && strcmp(path, late.manifest) == 0)
+        assert_int_equal(system(stkt_text("cp -r %s %s.kept", late.work, late.work)), 0);
+}
+
+/* A run was killed before it wrote the manifest, or before it removed the work folder. --force makes the output again,
+ * also for another job of this name. */
+static void test_force_after_commit(void **unused)
+{
+    stk_prep_opts opts = {.struct_size = sizeof opts, .force = true};
+    stk_prep_result result = {.struct_size = sizeof result};
+    stk_error err = {0};
+    char out[300], text[2000];
+
+    (void)unused;
+    mkdir(stkt_path("forced"), 0755);
+    for (int i = 0; i < 4; i++) {
+        const bool other = i / 2, unnamed = i % 2;
+
+        snprintf(out, sizeof out, "%s", output_of("forced", stkt_text("w%d.npy", i)));
+        snprintf(text, sizeof text, "%s", job(out, ""));
+        snprintf(late.work, sizeof late.work, "%s.prep", out);
+        snprintf(late.manifest, sizeof late.manifest, "%s", output_of("forced", stkt_text("w%d.manifest.json", i)));
+        at_point = keep_folder;
+        assert_ok(stkt_prep_run(NULL, NULL, &err, text));
+        at_point = NULL;
+        assert_int_equal(rename(stkt_text("%s.kept", late.work), late.work), 0);
+        if (unnamed)
+            assert_int_equal(remove(late.manifest), 0);
+        if (other)
+            strstr(text, "seed: 3")[6] = '4';
+        assert_ok(stkt_prep_run(&opts, &result, &err, text));
+        assert_true(result.complete);
+        if (other || !unnamed)
+            assert_int_equal(result.resumed_rows, 0);
+        assert_false(stkt_is_there(late.work));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -742,7 +782,7 @@ int main(void)
         cmocka_unit_test(test_commit_file),  cmocka_unit_test(test_late_files),
         cmocka_unit_test(test_late_look),    cmocka_unit_test(test_commit_once),
         cmocka_unit_test(test_all_refused),  cmocka_unit_test(test_shard_of_another_run),
-        cmocka_unit_test(test_restart_late),
+        cmocka_unit_test(test_restart_late), cmocka_unit_test(test_force_after_commit),
     };
 
     stkt_skip_syncs(true);
