@@ -767,7 +767,49 @@ static void test_index_in_a_folder(void **state)
     stki_free(where);
 }
 
-enum { SUM_AT = 64 }; /* in the saved index */
+/* Asserts the only note about the archive, built and from the saved index; NULL: there is none. */
+static void check_note(const char *path, const stki_reader_opts *opts, const char *note)
+{
+    stki_container *container;
+    stk_error err;
+
+    for (int i = 0; i < 2; i++) {
+        assert_ok(stki_container_open(path, opts, &container, &err));
+        assert_string_equal(((const stki_webdataset *)(const void *)container)->index.source, i ? "kept" : "built");
+        assert_int_equal(container->warning_count, note != NULL);
+        if (note && !strstr(container->warnings[0], note))
+            fail_msg("%s", container->warnings[0]);
+        stki_container_release(container);
+    }
+}
+
+/* Data after the end of the archive is not read, which a note says. */
+static void test_beyond_the_end(void **state)
+{
+    const char *path = stkt_path("two.tar"), *folder = stkt_path("two");
+    const stki_reader_opts opts = *kept_in(folder);
+    struct stkt_tar t = {0};
+
+    (void)state;
+    assert_int_equal(mkdir(folder, 0755), 0);
+    stkt_tar_file(&t, "a.txt", "1");
+    stkt_tar_grow(&t, 10240 - t.size);
+    stkt_tar_file(&t, "b.txt", "2");
+    stkt_tar_write(&t, path);
+    check_note(path, &opts, "2048 bytes of data follow the end-of-archive marker at offset 1024 and are not read");
+    stkt_tar_file(&t, "a.txt", "1");
+    stkt_tar_grow(&t, 100000); /* not a multiple of the size of a block */
+    stkt_write_file(path, t.bytes, t.size);
+    check_note(path, &opts, NULL);
+    t.bytes[t.size - 1] = 'x';
+    stkt_write_file(path, t.bytes, t.size - 1);
+    check_note(path, &opts, NULL);
+    stkt_write_file(path, t.bytes, t.size);
+    check_note(path, &opts, "160 bytes of data follow the end-of-archive marker at offset 1024");
+    free(t.bytes);
+}
+
+enum { SUM_AT = 104 }; /* in the saved index */
 
 static void put_sum(unsigned char *bytes, size_t count)
 {
@@ -968,6 +1010,7 @@ int main(void)
         cmocka_unit_test(test_bad_image),
         cmocka_unit_test(test_index_beside_the_archive),
         cmocka_unit_test(test_index_in_a_folder),
+        cmocka_unit_test(test_beyond_the_end),
         cmocka_unit_test(test_damaged_index),
         cmocka_unit_test(test_units),
         cmocka_unit_test(test_no_memory),

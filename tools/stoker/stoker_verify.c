@@ -126,8 +126,10 @@ static json_t *member_json(const struct st_check *check, int64_t i)
 
 static void show_json(const struct verify *v, const struct st_check *check)
 {
-    json_t *members = json_array(), *bad = json_array();
+    json_t *members = json_array(), *bad = json_array(), *warnings = json_array();
 
+    for (int i = 0; i < check->container->warning_count; i++)
+        json_array_append_new(warnings, stki_text_json(check->container->warnings[i]));
     for (int64_t i = 0; i < check->container->member_count; i++)
         if (check->members[i].read || check->members[i].refused)
             json_array_append_new(members, member_json(check, i));
@@ -139,12 +141,12 @@ static void show_json(const struct verify *v, const struct st_check *check)
         json_object_set_new(j, "record", json_integer(b->record));
         json_array_append_new(bad, j);
     }
-    st_json_print(json_pack("{s:o, s:s, s:I, s:I, s:I, s:f, s:i, s:s, s:o, s:o}", "file",
+    st_json_print(json_pack("{s:o, s:s, s:I, s:I, s:I, s:f, s:i, s:s, s:o, s:o, s:o}", "file",
                             stki_text_json(check->container->path), "format", check->container->ops->format, "records",
                             (json_int_t)stki_counted(&check->records), "bad_records", (json_int_t)check->bad.total,
                             "bytes_of_values", (json_int_t)stki_counted(&check->bytes), "seconds",
                             (double)(stki_now_ns() - v->started_ns) * 1e-9, "threads", check->threads, "sums", v->sums,
-                            "members", members, "bad", bad));
+                            "members", members, "bad", bad, "warnings", warnings));
 }
 
 static const char *named(const char *name)
@@ -161,6 +163,8 @@ static void show_text(const struct verify *v, const struct st_check *check)
     stki_text_build size = {0};
     char *text;
 
+    for (int i = 0; i < c->warning_count; i++)
+        printf("note: %s\n", st_shown(c->warnings[i]));
     for (int64_t i = 0; i < c->member_count; i++) {
         const struct st_checked *m = &check->members[i];
 

@@ -155,6 +155,8 @@ typedef struct stki_tar_index {
     int64_t skipped; /* files that do not belong to a sample */
     int64_t links;   /* symbolic links, and hard links to files that are not members */
     int64_t others;  /* devices, volume labels, directory listings */
+    int64_t end;     /* offset of the end-of-archive marker; -1: none */
+    int64_t beyond;  /* number of bytes from the first data after that marker to the end of the file; 0: none */
     const stki_tar_extension *extensions;
     const uint32_t *first; /* sample_count + 1 numbers: the entries of sample i are [first[i], first[i + 1]) */
     const stki_tar_entry *entries;

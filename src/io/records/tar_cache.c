@@ -1,8 +1,9 @@
 /* tar_cache.c: stores the index of a tar archive in a file that can be used from its mapping:
  *
- *     0     header, 96 bytes: magic, version, extensions X, the archive's size and time, samples N, entries E, bytes of
- *           keys K, files skipped, links, others, runs R, XXH3 of the whole index with this field set to 0
- *     96    E entries of 32 bytes
+ *     0     header, 112 bytes: magic, version, extensions X, the archive's size and time, samples N, entries E, bytes
+ *           of keys K, files skipped, links, others, runs R, the archive's end, bytes beyond it, XXH3 of the whole
+ *           index with this field set to 0
+ *     112   E entries of 32 bytes
  *           R runs of sparse members of 24 bytes
  *           N + 1 i64: offsets of keys
  *           N + 1 u32: first entries of samples; zeros to a multiple of 8
@@ -24,7 +25,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-enum { VERSION = 4 };
+enum { VERSION = 5 };
 #define MAGIC UINT64_C(0x5854414b4f545300) /* "\0STOKATX" */
 
 struct header {
@@ -32,7 +33,7 @@ struct header {
     uint32_t version, extensions;
     int64_t archive_bytes, archive_mtime_ns;
     int64_t samples, entries, key_bytes, skipped;
-    int64_t links, others, runs;
+    int64_t links, others, runs, end, beyond;
     uint64_t sum;
 };
 
@@ -118,6 +119,8 @@ static bool take(const char *bytes, int64_t size, const stki_file *archive, stki
     out->skipped = h.skipped;
     out->links = h.links;
     out->others = h.others;
+    out->end = h.end;
+    out->beyond = h.beyond;
     out->run_count = h.runs;
     out->runs = (const void *)(bytes + parts.runs);
     out->entries = (const void *)(bytes + parts.entries);
@@ -207,7 +210,9 @@ stk_status stki_tar_cache_store(const char *path, const stki_file *archive, cons
                        .skipped = index->skipped,
                        .links = index->links,
                        .others = index->others,
-                       .runs = index->run_count};
+                       .runs = index->run_count,
+                       .end = index->end,
+                       .beyond = index->beyond};
     stki_output *output;
     stk_status status = set_sum(&h, index, err);
 

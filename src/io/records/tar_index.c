@@ -3,9 +3,9 @@
  * recorded. Tar archives have no directory, so the pass has to read every header, and the index can therefore be cached
  * (tar_cache.c).
  *
- * The archive ends with a block of zeros, or at the end of the file after a complete member; anything after a block of
- * zeros is ignored. A header with a wrong checksum is always an error, because a program that merely stops there
- * silently loses the rest of the archive. */
+ * The archive ends with a block of zeros, or at the end of the file after a complete member; data after a block of
+ * zeros is not read, but counted. A header with a wrong checksum is always an error, because a program that merely
+ * stops there silently loses the rest of the archive. */
 #include "allocate.h"
 #include "checked.h"
 #include "decode.h"
@@ -16,7 +16,11 @@
 #include <jansson.h>
 #include <string.h>
 
-enum { IMAGE_HEAD = 64 << 10 /* bytes read for an image's size if the archive is not mapped */, KEY_SHOWN = 64 };
+enum {
+    IMAGE_HEAD = 64 << 10 /* bytes read for an image's size if the archive is not mapped */,
+    LARGEST_RECORD = 1 << 20 /* no tar program pads an archive by more */,
+    KEY_SHOWN = 64
+};
 
 /* A member to which a hard link may refer. */
 struct named {
@@ -30,6 +34,7 @@ struct builder {
     stki_tar_extension *extensions;
     int extension_count;
     int64_t skipped, links, hard_links, others;
+    int64_t end, beyond; /* as in stki_tar_index */
     /* Maps the names of all members to indexes in `named`. Filled only in a second pass, if the first one found a hard
      * link. */
     json_t *names;
@@ -469,6 +474,28 @@ static stk_status take_member(struct builder *b, int64_t *offset, bool *end, stk
     return status;
 }
 
+/* Searches the padding after the end-of-archive marker at `end` for data, such as another archive. */
+static stk_status find_beyond(struct builder *b, int64_t end, stk_error *err)
+{
+    static const unsigned char zeros[STKI_TAR_BLOCK];
+    unsigned char block[STKI_TAR_BLOCK];
+    int64_t at = end + STKI_TAR_BLOCK;
+
+    b->end = end;
+    for (; at < b->file->size && at - end <= LARGEST_RECORD; at += STKI_TAR_BLOCK) {
+        const int64_t rest = b->file->size - at, bytes = rest < STKI_TAR_BLOCK ? rest : STKI_TAR_BLOCK;
+        stk_status status = stki_file_read(b->file, at, block, bytes, err);
+
+        if (status != STK_OK)
+            return status;
+        if (memcmp(block, zeros, (size_t)bytes) != 0) {
+            b->beyond = rest;
+            return STK_OK;
+        }
+    }
+    return STK_OK;
+}
+
 static stk_status take_all(struct builder *b, stk_error *err)
 {
     int64_t offset = 0, size = b->file->size;
@@ -486,7 +513,7 @@ static stk_status take_all(struct builder *b, stk_error *err)
     if (status == STK_OK && b->pending)
         return stki_fail_at(err, STK_E_TRUNCATED, (stki_place){b->file->path, -1, offset, NULL, NULL},
                             "the archive ends after an extended header, which must be followed by a member");
-    return status;
+    return status == STK_OK && end ? find_beyond(b, offset, err) : status;
 }
 
 /* ---- building the index ---- */
@@ -510,6 +537,8 @@ static stk_status finish(struct builder *b, stki_tar_index *out, stk_error *err)
         .skipped = b->skipped,
         .links = b->links,
         .others = b->others,
+        .end = b->end,
+        .beyond = b->beyond,
         .extensions = b->extensions,
         .first = b->first.data,
         .entries = b->entries.data,
@@ -523,7 +552,7 @@ static stk_status finish(struct builder *b, stki_tar_index *out, stk_error *err)
 
 static stk_status build(const stki_file *file, bool names, int64_t *hard_links, stki_tar_index *out, stk_error *err)
 {
-    struct builder b = {.file = file, .pax = STKI_TAR_NO_PAX, .global = STKI_TAR_NO_PAX};
+    struct builder b = {.file = file, .end = -1, .pax = STKI_TAR_NO_PAX, .global = STKI_TAR_NO_PAX};
     stk_status status = STK_OK;
 
     b.names = names ? json_object() : NULL;

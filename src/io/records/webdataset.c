@@ -181,6 +181,12 @@ static stk_status add_members(stki_webdataset *set, const stki_decode_opts *deco
     if (index->others > 0)
         stki_container_warn(&set->base, "%" PRId64 " %s: devices, volume labels, directory listings, ACLs",
                             index->others, index->others == 1 ? "member is not a file" : "members are not files");
+    if (index->beyond > 0)
+        stki_container_warn(&set->base,
+                            "%" PRId64 " bytes of data follow the end-of-archive marker at offset %" PRId64
+                            " and are not read (concatenated archives? list the archives in path, or join them with "
+                            "tar --concatenate)",
+                            index->beyond, index->end);
     set->base.details =
         json_pack("{s:I, s:I, s:I, s:I, s:I, s:s}", "samples", (json_int_t)index->sample_count, "files",
                   (json_int_t)index->entry_count, "skipped", (json_int_t)index->skipped, "links",
