@@ -783,8 +783,8 @@ static void check_note(const char *path, const stki_reader_opts *opts, const cha
     }
 }
 
-/* Data after the end of the archive is not read, which a note says. */
-static void test_beyond_the_end(void **state)
+/* Notes say that data after the end of the archive is not read, and that the end is missing. */
+static void test_end(void **state)
 {
     const char *path = stkt_path("two.tar"), *folder = stkt_path("two");
     const stki_reader_opts opts = *kept_in(folder);
@@ -806,6 +806,8 @@ static void test_beyond_the_end(void **state)
     check_note(path, &opts, NULL);
     stkt_write_file(path, t.bytes, t.size);
     check_note(path, &opts, "160 bytes of data follow the end-of-archive marker at offset 1024");
+    stkt_write_file(path, t.bytes, 1024);
+    check_note(path, &opts, "no end-of-archive marker: the archive may be truncated");
     free(t.bytes);
 }
 
@@ -1010,7 +1012,7 @@ int main(void)
         cmocka_unit_test(test_bad_image),
         cmocka_unit_test(test_index_beside_the_archive),
         cmocka_unit_test(test_index_in_a_folder),
-        cmocka_unit_test(test_beyond_the_end),
+        cmocka_unit_test(test_end),
         cmocka_unit_test(test_damaged_index),
         cmocka_unit_test(test_units),
         cmocka_unit_test(test_no_memory),

@@ -187,6 +187,8 @@ static stk_status add_members(stki_webdataset *set, const stki_decode_opts *deco
                             " and are not read (concatenated archives? list the archives in path, or join them with "
                             "tar --concatenate)",
                             index->beyond, index->end);
+    if (index->end < 0)
+        stki_container_warn(&set->base, "no end-of-archive marker: the archive may be truncated");
     set->base.details =
         json_pack("{s:I, s:I, s:I, s:I, s:I, s:s}", "samples", (json_int_t)index->sample_count, "files",
                   (json_int_t)index->entry_count, "skipped", (json_int_t)index->skipped, "links",
