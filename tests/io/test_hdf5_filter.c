@@ -203,12 +203,19 @@ static void test_refused(void **state)
     p.chunk_bytes = 100;
     assert_int_equal(decode(&p, 0, stored, bytes, got), STK_E_CORRUPT);
     assert_non_null(strstr(err.message, "more bytes than the chunk has"));
+    assert_string_equal(err.found, "");
+    assert_string_equal(err.expected, "100 bytes");
+    p.chunk_bytes = 201;
+    assert_int_equal(decode(&p, 0, stored, bytes, (unsigned char[201]){0}), STK_E_CORRUPT);
+    assert_string_equal(err.found, "200 bytes");
+    assert_string_equal(err.expected, "201 bytes");
     p.chunk_bytes = 199;
     assert_int_equal(decode(&p, 0, stored, bytes, got), STK_E_CORRUPT);
     p.chunk_bytes = 200;
     stored[bytes] = 0;
     assert_int_equal(decode(&p, 0, stored, bytes + 1, got), STK_E_CORRUPT);
     assert_non_null(strstr(err.message, "shorter than the stored chunk"));
+    assert_true(strtoll(err.expected, NULL, 10) == bytes + 1 && strtoll(err.found, NULL, 10) == bytes);
     p.chunk_bytes = 201;
     memcpy(got, chunk, 200);
     assert_int_equal(

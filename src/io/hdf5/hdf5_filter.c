@@ -45,20 +45,25 @@ static struct libdeflate_decompressor *decompressor(void)
 }
 
 /* Returns NULL if the zlib stream ends at the last byte and decompresses to exactly `room` bytes; otherwise a message.
- * "out of memory" stands for STK_E_MEMORY. */
-static const char *inflate_stream(const void *from, int64_t bytes, void *to, int64_t room)
+ * "out of memory" stands for STK_E_MEMORY. Sets *found and *expected to the sizes that differ; -1: unknown. */
+static const char *inflate_stream(const void *from, int64_t bytes, void *to, int64_t room, int64_t *found,
+                                  int64_t *expected)
 {
     struct libdeflate_decompressor *mine = decompressor();
-    size_t used = 0;
+    size_t used = 0, made = 0;
 
+    *found = *expected = -1;
     if (!mine)
         return "out of memory";
-    switch (libdeflate_zlib_decompress_ex(mine, from, (size_t)bytes, to, (size_t)room, &used, NULL)) {
+    switch (libdeflate_zlib_decompress_ex(mine, from, (size_t)bytes, to, (size_t)room, &used, &made)) {
     case LIBDEFLATE_SUCCESS:
-        return used == (size_t)bytes ? NULL : "the stream is shorter than the stored chunk";
-    case LIBDEFLATE_SHORT_OUTPUT:
-        return "the stream decompresses to fewer bytes than the chunk has";
+        *found = made < (size_t)room ? (int64_t)made : (int64_t)used;
+        *expected = made < (size_t)room ? room : bytes;
+        return made < (size_t)room   ? "the stream decompresses to fewer bytes than the chunk has"
+               : *found == *expected ? NULL
+                                     : "the stream is shorter than the stored chunk";
     case LIBDEFLATE_INSUFFICIENT_SPACE:
+        *expected = room;
         return "the stream decompresses to more bytes than the chunk has";
     default:
         return "the stream is damaged";
@@ -195,12 +200,13 @@ static bool moves_bytes(const struct decoding *d, int k)
     return !skipped(d, k) && (compresses(filter->id) || (filter->id == STKI_HDF5_SHUFFLE && filter->value > 1));
 }
 
+/* found, expected: numbers of bytes; -1: unknown. */
 static stk_status fail(const struct decoding *d, int64_t found, int64_t expected, const char *filter, const char *what,
                        stk_error *err)
 {
     return stki_fail_at(err, STK_E_CORRUPT,
-                        (stki_place){d->path, -1, d->offset, STKI_TEXT("%" PRId64 " bytes", found),
-                                     STKI_TEXT("%" PRId64 " bytes", expected)},
+                        (stki_place){d->path, -1, d->offset, found < 0 ? NULL : STKI_TEXT("%" PRId64 " bytes", found),
+                                     expected < 0 ? NULL : STKI_TEXT("%" PRId64 " bytes", expected)},
                         "invalid chunk: %s: %s", filter, what);
 }
 
@@ -215,17 +221,17 @@ static char *next_place(struct decoding *d, int64_t bytes)
 
 static stk_status unpack(struct decoding *d, int k, stk_error *err)
 {
-    int64_t room = d->before[k];
+    int64_t room = d->before[k], found, expected;
     char *to = next_place(d, room);
     const char *what;
 
     if (d->pipeline->filters[k].id == STKI_HDF5_LZF) {
         if (!stki_hdf5_lzf(d->bytes, d->count, to, room))
-            return fail(d, d->count, room, "lzf", "the stream is damaged or has the wrong decompressed size", err);
+            return fail(d, -1, room, "lzf", "the stream is damaged or has the wrong decompressed size", err);
     } else {
-        what = inflate_stream(d->bytes, d->count, to, room);
+        what = inflate_stream(d->bytes, d->count, to, room, &found, &expected);
         if (what)
-            return fail(d, d->count, room, "deflate", what, err);
+            return fail(d, found, expected, "deflate", what, err);
     }
     d->bytes = to;
     d->count = room;
