@@ -288,7 +288,7 @@ static void test_other_shapes(void **state)
     make_sources(H5F_LIBVER_EARLIEST);
     assert_int_equal(unlink(stkt_path("two.h5")), 0); /* the folder in the environment has such a file */
     assert_status(open_reader(stkt_path("v.h5"), "v", 0, &reader), STK_E_NOT_FOUND);
-    assert_says("two.h5");
+    assert_says("v: a source of this virtual data set does not exist: found no x in two.h5");
 }
 
 /* An unlimited selection: the size depends on the sources. */

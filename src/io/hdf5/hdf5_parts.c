@@ -193,6 +193,9 @@ static stk_status open_source(stki_hdf5_dataset *d, struct mapping *m, stk_error
     if (status == STK_OK)
         status = stki_hdf5_object_open(file ? file : d->home, m->name, &m->source, err);
     stki_hdf5_file_release(file);
+    if (status == STK_E_NOT_FOUND)
+        return fail(d, status, STKI_TEXT("no %.40s in %.40s", m->name, m->target),
+                    "a source of this virtual data set does not exist", err);
     if (status != STK_OK)
         return status;
     if ((status = stki_hdf5_object_need(&m->source, m->name, err)) != STK_OK) {

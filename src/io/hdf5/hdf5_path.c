@@ -109,6 +109,8 @@ static stk_status follow_external(struct walk *w, const stki_hdf5_object *at, co
     status = count_link(w, at, err);
     if (status == STK_OK)
         status = stki_hdf5_file_open_beside(at->file, link->target, &other.file, err);
+    if (status == STK_E_NOT_FOUND)
+        return fail_lost(w, at, "the file does not exist", err);
     if (status != STK_OK)
         return status;
     status = walk_path(w, &other, link->path, out, err);
