@@ -27,6 +27,7 @@ stk_status stki_window_of(const stki_loader_config *config, const stki_window **
 {
     const stki_field_config *first = NULL;
     const bool several = config->dataset_count > 0;
+    bool others = false;
     int first_in = 0;
 
     *out = NULL;
@@ -41,6 +42,7 @@ stk_status stki_window_of(const stki_loader_config *config, const stki_window **
                                  "data set %s: field %s: source.window is given in one data set but not in another; "
                                  "specify the same one in all",
                                  config->datasets[d].name, field->name);
+            others = others || field->window.length == 0;
             if (field->window.length == 0)
                 continue;
             first_in = first ? first_in : d;
@@ -55,6 +57,11 @@ stk_status stki_window_of(const stki_loader_config *config, const stki_window **
                     several ? ", " : "", first->name);
         }
     }
+    if (first && !others && first->window.take != STKI_TAKE_FIRST)
+        return stki_fail(err, STK_E_CONFIG,
+                         "field %s: source.window.take has no effect: it is for fields without a window, and every "
+                         "field has one; remove it",
+                         first->name);
     *out = first ? &first->window : NULL;
     return STK_OK;
 }

@@ -718,6 +718,7 @@ static void invalid_windows_are_rejected(void **state)
     refuse(STK_E_UNSUPPORTED,
            "{dataset: {fields: {x: {path: flat, ragged: true, source: {name: image, window: {length: 2}}}}}}");
     refuse(STK_E_CONFIG, "{dataset: {fields: {" IMAGES_OF("flat") "}}}", "length: 2, group_by: nothing");
+    refuse(STK_E_CONFIG, "{dataset: {fields: {" IMAGES_OF("flat") "}}}", "length: 2, take: last");
     refuse(STK_E_EMPTY, "{dataset: {fields: {" IMAGES_OF("flat") "}}}", "length: 11");
     refuse(STK_E_CONFIG, "{dataset: {fields: {" IMAGES_OF("flat") "}}}", "length: 2, dilation: 1099511627776");
     refuse(STK_E_CONFIG,
