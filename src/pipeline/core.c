@@ -51,6 +51,18 @@ static void note_windows(stki_core *core, const stki_field_config *field, const 
     core->over_samples = core->over_samples || !stki_windows_in_place(field, reader);
 }
 
+/* Rejects text in a field that converts its samples, because its character codes are not the numbers that it spells.
+ * Tables reject it earlier, with the cell. */
+static stk_status refuse_text(const stki_field_config *field, const stki_reader *reader, stk_error *err)
+{
+    if (!reader->ending || strcmp(reader->ending, "bin") == 0 || reader->count == 0)
+        return STK_OK;
+    return stki_fail_at(err, STK_E_MISMATCH, (stki_place){reader->path, -1, -1, "strings", "numbers"},
+                        "field %s has a dtype or transforms, which would convert character codes; store numbers, "
+                        "tokenize the text, or set dtype: uint8 to get the characters",
+                        field->name);
+}
+
 /* Opens the files of a field in one data set and appends their readers to `all`. */
 static stk_status open_readers(stki_core *core, int source, int number, const stki_field_config *field,
                                stki_shards *all, stk_error *err)
@@ -73,8 +85,11 @@ static stk_status open_readers(stki_core *core, int source, int number, const st
         opts.window_length = 0;
     status = field->synthetic ? open_synthetic(field, all, err)
                               : stki_core_open_files(core, source, number, field, &opts, all, err);
-    for (int i = before; status == STK_OK && i < all->count; i++)
+    for (int i = before; status == STK_OK && i < all->count; i++) {
         note_windows(core, field, all->readers[i]);
+        if (opts.numbers && field->dtype != STK_U8 && opts.alias_dtype == STK_DTYPE_NONE)
+            status = refuse_text(field, all->readers[i], err);
+    }
     if (status == STK_OK)
         status = stki_core_check_partners(core, source, number, all, before, err);
     for (int i = before; status == STK_OK && core->config->wrap_reader && i < all->count; i++)

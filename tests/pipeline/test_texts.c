@@ -315,6 +315,45 @@ static void test_refused(void **state)
     assert_status(run(FOLDER "/key.jsonl", "key: content, max_bytes: 1", "", &err), STK_E_LIMIT);
 }
 
+/* A field that converts its samples must not deliver the character codes of text as numbers. */
+static void test_text_for_numbers(void **state)
+{
+    static const char *const asks[] = {"dtype: f32", "dtype: i64", "transforms: [{scale: 2}]", "dtype: u8"};
+    static const struct {
+        const char *file, *source;
+    } files[] = {{"numbers.txt", ""},
+                 {"numbers.jsonl", "key: v"},
+                 {STKT_TESTS_DIR "/data/hdf5/values.h5", "name: /string"},
+                 {STKT_TESTS_DIR "/data/hdf5/values.h5", "name: /fixed"}};
+
+    (void)state;
+    stkt_write_file(stkt_path("numbers.txt"), "3.5\n4.5\n", 8);
+    stkt_write_file(stkt_path("numbers.jsonl"), "{\"v\":\"3.5\"}\n{\"v\":\"4.5\"}\n", 24);
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
+        for (size_t k = 0; k < sizeof asks / sizeof asks[0]; k++) {
+            const char *path = files[i].file[0] == '/' ? files[i].file : stkt_path(files[i].file);
+            char text[1024];
+            stk_loader *loader = NULL;
+            stk_error err;
+            stk_status status;
+
+            snprintf(text, sizeof text,
+                     "dataset: {fields: {price: {path: %s, source: {%s}, %s}}}\nloader: {batch_size: 1}", path,
+                     files[i].source, asks[k]);
+            status = stk_loader_open_text(text, NULL, NULL, 0, &loader, &err);
+            stk_loader_destroy(loader);
+            if (strcmp(asks[k], "dtype: u8") == 0) { /* the characters */
+                assert_ok(status);
+                continue;
+            }
+            assert_int_equal(status, STK_E_MISMATCH);
+            assert_string_equal(err.file, path);
+            assert_string_equal(err.found, "strings");
+            assert_says("field price");
+            assert_says("dtype: uint8");
+        }
+}
+
 /* A file is truncated or written to while it is open. */
 static void test_changes(void **state)
 {
@@ -432,9 +471,11 @@ static void test_position(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cases),        cmocka_unit_test(test_across_pieces), cmocka_unit_test(test_line_numbers),
-        cmocka_unit_test(test_json_refused), cmocka_unit_test(test_refused),       cmocka_unit_test(test_changes),
-        cmocka_unit_test(test_no_memory),    cmocka_unit_test(test_shards),        cmocka_unit_test(test_position),
+        cmocka_unit_test(test_cases),        cmocka_unit_test(test_across_pieces),
+        cmocka_unit_test(test_line_numbers), cmocka_unit_test(test_json_refused),
+        cmocka_unit_test(test_refused),      cmocka_unit_test(test_text_for_numbers),
+        cmocka_unit_test(test_changes),      cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_shards),       cmocka_unit_test(test_position),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
