@@ -434,12 +434,54 @@ static void test_integer_fields(void **state)
         }
 }
 
+/* A line that is not JSON is the error of its sample only, also if all values are parsed at open. */
+static void test_broken_lines(void **state)
+{
+    static const struct {
+        const char *lines, *tensor;
+        int64_t values[3];
+    } cases[] = {
+        {"{\"n\":1}\n{\"n\":2\n{\"n\":3}\n{\"n\":4}\n", "n", {1, 3, 4}},
+        {"{\"n\":9\n{\"n\":1}\n{\"n\":3}\n{\"n\":4}\n", "n", {1, 3, 4}},
+        {"{\"n\":[9\n{\"n\":[1]}\n{\"n\":[3]}\n{\"n\":[4]}\n", "n", {1, 3, 4}},
+        {"{\"n\":[1]}\n{\"n\":[2}\n{\"n\":[3, 4]}\n{\"n\":[]}\n", "n.values", {1, 3, 4}},
+    };
+    char config[512];
+    stk_loader *loader;
+    stk_batch *batch;
+    stk_tensor t;
+    stk_error err;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        stkt_write_file(stkt_path("broken.jsonl"), cases[i].lines, strlen(cases[i].lines));
+        for (int skip = 0; skip < 2; skip++) {
+            snprintf(config, sizeof config,
+                     "dataset: {fields: {n: {path: %s}}}\nloader: {batch_size: 4, num_workers: 0%s}",
+                     stkt_path("broken.jsonl"), skip ? ", on_error: skip, max_error_fraction: 1" : "");
+            assert_ok(stk_loader_open_text(config, NULL, NULL, 0, &loader, &err));
+            if (skip) {
+                assert_ok(stk_loader_next(loader, &batch, &err));
+                assert_ok(stk_batch_tensor(batch, cases[i].tensor, &t, &err));
+                assert_int_equal(stk_tensor_nbytes(&t), sizeof cases[i].values);
+                assert_memory_equal(t.data, cases[i].values, sizeof cases[i].values);
+                stk_batch_release(batch);
+            } else {
+                assert_status(stk_loader_next(loader, &batch, &err), STK_E_CORRUPT);
+                assert_says("invalid JSON");
+            }
+            stk_loader_destroy(loader);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cases),    cmocka_unit_test(test_space),      cmocka_unit_test(test_which_key),
-        cmocka_unit_test(test_refused),  cmocka_unit_test(test_max_bytes),  cmocka_unit_test(test_shards),
-        cmocka_unit_test(test_together), cmocka_unit_test(test_bad_column), cmocka_unit_test(test_integer_fields),
+        cmocka_unit_test(test_cases),        cmocka_unit_test(test_space),      cmocka_unit_test(test_which_key),
+        cmocka_unit_test(test_refused),      cmocka_unit_test(test_max_bytes),  cmocka_unit_test(test_shards),
+        cmocka_unit_test(test_together),     cmocka_unit_test(test_bad_column), cmocka_unit_test(test_integer_fields),
+        cmocka_unit_test(test_broken_lines),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

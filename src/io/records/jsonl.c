@@ -194,6 +194,8 @@ static stk_status read_line(const stki_text_file *text, int64_t index, char **bl
     return stki_file_read(text->file, *at, *block, *bytes, err);
 }
 
+enum { NO_WIDTH = -2 }; /* no list has been read */
+
 /* Updates the column's dtype and length for the value in line `index`. */
 static stk_status take_facts(const stki_text_file *text, stki_jsonl_column *column, int64_t index, int64_t at,
                              const char *line, int64_t bytes, const stki_json_want *want, stk_error *err)
@@ -208,7 +210,7 @@ static stk_status take_facts(const stki_text_file *text, stki_jsonl_column *colu
         return stki_fail_record(err, status, index);
     if (!whole)
         column->dtype = STK_F64;
-    column->width = index == 0 || column->width == count ? count : -1;
+    column->width = column->width == NO_WIDTH || column->width == count ? count : -1;
     column->most = count > column->most ? count : column->most;
     return STK_OK;
 }
@@ -223,7 +225,8 @@ static stk_status keep(stki_jsonl_column *column, const stk_error *cause, stk_er
     return STK_OK;
 }
 
-/* Scans all lines for up to STKI_JSON_WANTS columns of numbers or lists. */
+/* Scans all lines for up to STKI_JSON_WANTS columns of numbers or lists. Skips lines that are not JSON, which fail when
+ * they are read. */
 static stk_status look_at_all(const stki_text_file *text, stki_jsonl_column *const *columns, int count, stk_error *err)
 {
     stki_json_want wants[STKI_JSON_WANTS];
@@ -236,6 +239,7 @@ static stk_status look_at_all(const stki_text_file *text, stki_jsonl_column *con
     for (int k = 0; k < count; k++) {
         wants[k] = (stki_json_want){.key = columns[k]->key};
         columns[k]->dtype = columns[k]->reals ? STK_F64 : STK_I64;
+        columns[k]->width = NO_WIDTH;
     }
     for (int64_t i = 0; i < text->index.count && left > 0 && status == STK_OK; i++) {
         status = stki_fail_record(err, read_line(text, i, &block, &room, &line, &at, &bytes, err), i);
@@ -245,7 +249,8 @@ static stk_status look_at_all(const stki_text_file *text, stki_jsonl_column *con
         for (int k = 0; k < count && status == STK_OK; k++) {
             stk_error cause;
 
-            if (columns[k]->error || take_facts(text, columns[k], i, at, line, bytes, &wants[k], &cause) == STK_OK)
+            if (columns[k]->error || wants[k].found == STKI_JSON_BROKEN ||
+                take_facts(text, columns[k], i, at, line, bytes, &wants[k], &cause) == STK_OK)
                 continue;
             status = keep(columns[k], &cause, err);
             left--;
@@ -255,7 +260,7 @@ static stk_status look_at_all(const stki_text_file *text, stki_jsonl_column *con
     return status;
 }
 
-/* Determines the type of the values from the first one that is not null. */
+/* Determines the type of the values from the first one that is not null, in a line that is not broken. */
 static stk_status look_at_first(const stki_text_file *text, stki_jsonl_column *column, stk_error *err)
 {
     char *block = NULL;
@@ -264,7 +269,9 @@ static stk_status look_at_first(const stki_text_file *text, stki_jsonl_column *c
     stki_json_want want = {.key = column->key, .found = STKI_JSON_OTHER, .problem = {0, "null"}};
     stk_status status = STK_OK;
 
-    for (int64_t i = 0; status == STK_OK && is_null(want.found, &want.problem) && i < text->index.count; i++)
+    for (int64_t i = 0; status == STK_OK && i < text->index.count &&
+                        (want.found == STKI_JSON_BROKEN || is_null(want.found, &want.problem));
+         i++)
         if ((status = read_line(text, i, &block, &room, &line, &at, &bytes, err)) == STK_OK)
             stki_json_find_all(line, bytes, &want, 1);
     stki_free(block);

@@ -83,8 +83,8 @@ int64_t stki_text_line(const stki_text_file *text, int64_t index);
 /* ---- jsonl.c ---- */
 
 /* Chooses the key (source.key, or the field's name if the first record has it, otherwise "text") and determines the
- * type of its values and, in the same pass, the types for opts->together. For numbers and lists, every line is checked.
- * STK_E_MISMATCH: a value has another type. */
+ * type of its values and, in the same pass, the types for opts->together. For numbers and lists, every line of valid
+ * JSON is checked. STK_E_MISMATCH: a value has another type. */
 stk_status stki_jsonl_look(stki_text_file *text, const stki_reader_opts *opts, stk_error *err);
 /* Returns the keys of the first line, a new reference. NULL: it is not an object, cannot be read, or exceeds 1 MiB. */
 json_t *stki_jsonl_keys(const stki_text_file *text);
