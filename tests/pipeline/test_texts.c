@@ -309,6 +309,12 @@ static void test_refused(void **state)
     assert_says("a number");
     assert_status(run(FOLDER "/key.jsonl", "key: other", "", &err), STK_E_NOT_FOUND);
     assert_says("\"other\" (source.key)");
+    assert_says("content or text");
+    assert_status(run(FOLDER "/key.jsonl", "key: contnet", "", &err), STK_E_NOT_FOUND);
+    assert_says("did you mean content?");
+    stkt_write_file(stkt_path("boolean.jsonl"), "{\"x\":true}\n", 11);
+    assert_status(run(stkt_path("boolean.jsonl"), "", "", &err), STK_E_MISMATCH);
+    assert_says("store booleans as 0 and 1");
     stkt_write_file(stkt_path("list.jsonl"), "[1]\n", 4);
     assert_status(run(stkt_path("list.jsonl"), "", "", &err), STK_E_NOT_FOUND);
     assert_says("the name of the field");

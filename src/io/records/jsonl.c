@@ -5,6 +5,7 @@
 #include "allocate.h"
 #include "dtype.h"
 #include "error.h"
+#include "nearest_word.h"
 #include "npy_header.h"
 #include "text.h"
 #include <inttypes.h>
@@ -90,6 +91,46 @@ static stk_status fail_held(const stki_text_file *text, const stki_jsonl_column 
         STKI_TEXT("an integer that fits in %s (the field's dtype)", stk_dtype_long_name(column->integers)), err);
 }
 
+/* Returns the keys of a line, a new reference. NULL: it is not an object, or exceeds 1 MiB. */
+static json_t *keys_of(const char *line, int64_t bytes)
+{
+    json_t *object = bytes <= 1 << 20 ? json_loadb(line, (size_t)bytes, 0, NULL) : NULL, *keys = NULL, *value;
+    const char *key;
+
+    if (json_is_object(object))
+        keys = json_array();
+    json_object_foreach(object, key, value) json_array_append_new(keys, json_string(key));
+    json_decref(object);
+    return keys;
+}
+
+static stk_status fail_missing(const stki_text_file *text, const stki_jsonl_column *column, int64_t index, int64_t at,
+                               const char *line, int64_t bytes, stk_error *err)
+{
+    const char *names[64], *near;
+    char list[64] = "";
+    json_t *keys = keys_of(line, bytes);
+    int count = 0;
+    stk_status status;
+
+    for (; count < (int)json_array_size(keys) && count < 64; count++)
+        names[count] = json_string_value(json_array_get(keys, (size_t)count));
+    near = stki_nearest_word(column->key, names, count);
+    status = stki_fail_at(
+        err, STK_E_NOT_FOUND,
+        (stki_place){text->base.path, index, at, NULL,
+                     count > 0 ? STKI_TEXT("one of its keys: %s", stki_word_list(names, count, list, sizeof list))
+                               : NULL},
+        "line %" PRId64 ": not an object with the key \"%s\" (source.key)%s%s%s", stki_text_line(text, index),
+        column->key, near ? ", did you mean " : "", near ? near : "",
+        near ? "?"
+        : strcmp(column->key, DEFAULT_KEY) == 0
+            ? ", the default if the first record does not have the name of the field"
+            : "");
+    json_decref(keys);
+    return status;
+}
+
 /* Checks what was found for the key of a column. */
 static stk_status check_found(const stki_text_file *text, const stki_jsonl_column *column, int64_t index, int64_t at,
                               const char *line, int64_t bytes, const stki_json_want *want, stk_error *err)
@@ -99,15 +140,17 @@ static stk_status check_found(const stki_text_file *text, const stki_jsonl_colum
     if (want->found == STKI_JSON_MISSING && column->kind != STKI_JSONL_TEXT)
         return fail_value(text, column, index, at, "no object with this key", kind_names[column->kind], err);
     if (want->found == STKI_JSON_MISSING)
-        return stki_fail_at(err, STK_E_NOT_FOUND, (stki_place){text->base.path, index, at, NULL, NULL},
-                            "line %" PRId64 ": not an object with the key \"%s\" (source.key)%s",
-                            stki_text_line(text, index), column->key,
-                            strcmp(column->key, DEFAULT_KEY) == 0
-                                ? ", the default if the first record does not have the name of the field"
-                                : "");
+        return fail_missing(text, column, index, at, line, bytes, err);
     if (column->kind == STKI_JSONL_NUMBER && is_null(want->found, &want->problem))
         return STK_OK;
-    if (want->found == STKI_JSON_OTHER || kind_of(want->found) != column->kind)
+    if (want->found == STKI_JSON_OTHER)
+        return fail_value(text, column, index, at, want->problem.what,
+                          STKI_TEXT("%s%s",
+                                    column->kind == STKI_JSONL_TEXT ? "a string, a number or a list of numbers"
+                                                                    : kind_names[column->kind],
+                                    strcmp(want->problem.what, "a boolean") == 0 ? " (store booleans as 0 and 1)" : ""),
+                          err);
+    if (kind_of(want->found) != column->kind)
         return fail_value(text, column, index, at, want->found == STKI_JSON_TEXT ? "a string" : want->problem.what,
                           kind_names[column->kind], err);
     return STK_OK;
@@ -346,21 +389,15 @@ static stk_status add_columns(stki_text_file *text, const stki_reader_opts *opts
 
 json_t *stki_jsonl_keys(const stki_text_file *text)
 {
-    enum { MOST = 1 << 20 }; /* size limit of the line in bytes */
-    json_t *object = NULL, *keys = NULL, *value;
+    json_t *keys = NULL;
     char *block = NULL;
     int64_t room = 0, at, bytes;
-    const char *line, *key;
+    const char *line;
     stk_error ignored;
 
-    if (text->index.count > 0 && text->index.longest <= MOST &&
-        read_line(text, 0, &block, &room, &line, &at, &bytes, &ignored) == STK_OK)
-        object = json_loadb(line, (size_t)bytes, 0, NULL);
+    if (text->index.count > 0 && read_line(text, 0, &block, &room, &line, &at, &bytes, &ignored) == STK_OK)
+        keys = keys_of(line, bytes);
     stki_free(block);
-    if (json_is_object(object))
-        keys = json_array();
-    json_object_foreach(object, key, value) json_array_append_new(keys, json_string(key));
-    json_decref(object);
     return keys;
 }
 
