@@ -152,6 +152,7 @@ static void member_text(struct inspect *in, const stki_container *c, int64_t i)
     const stki_member *m = &c->members[i];
     char *shape = m->shape ? list_text(m->shape, m->ndim) : NULL;
     char *strides = m->strides ? list_text(m->strides, m->ndim) : NULL;
+    stki_class_column classes;
     char text[ST_DIGEST_TEXT];
     stk_error err;
 
@@ -166,6 +167,8 @@ static void member_text(struct inspect *in, const stki_container *c, int64_t i)
         printf("    strides  %s bytes\n", strides);
     if (*m->layout)
         printf("    layout   %s\n", m->layout);
+    if (c->ops->classes && c->ops->classes(c, i, &classes))
+        printf("    classes  %" PRId64 " (--json lists their names)\n", classes.names->count);
     if (m->offset >= 0)
         printf("    offset   %" PRId64 ", aligned to %" PRId64 "\n", m->offset, alignment_of(m));
     if (m->details) {
