@@ -161,5 +161,7 @@ const char *stki_file_missing_because(const char *path)
         return "stoker reads files, not URLs: download the file, or mount the storage";
     if (path[0] == '~' || strstr(path, "/~/"))
         return "~ is not expanded: write ${HOME}, or the whole path";
+    if (strchr(path, '{') && strstr(path, ".."))
+        return "braces are not expanded: write a pattern with *, such as s-*.tar, or a list of paths";
     return "";
 }

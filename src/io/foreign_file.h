@@ -29,7 +29,8 @@ const stki_file_kind *stki_file_kind_of(const void *head, int64_t count, bool te
 /* Identifies a folder that is a data set of another program, such as "a Zarr store". NULL: unknown. */
 const char *stki_folder_kind_of(const char *path);
 
-/* Returns a possible reason why the file does not exist, for messages: it is a URL, or starts with ~. "": none. */
+/* Returns a possible reason why the file does not exist, for messages: it is a URL, starts with ~, or has a
+ * range in braces. "": none. */
 const char *stki_file_missing_because(const char *path);
 
 #endif

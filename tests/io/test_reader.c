@@ -135,13 +135,14 @@ static void test_foreign_files(void **state)
 
 static void test_paths_that_are_not_files(void **state)
 {
-    static const char *const paths[] = {"s3://bucket/x.npy", "https://host/x.h5", "~/x.npy"};
+    static const char *const paths[] = {"s3://bucket/x.npy", "https://host/x.h5", "~/x.npy", "s-{0..1}.tar"};
+    static const char *const says[] = {"URL", "URL", "~ is not expanded", "write a pattern with *"};
     stki_container *container;
 
     (void)state;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         assert_int_equal(stki_container_open(paths[i], NULL, &container, &err), STK_E_NOT_FOUND);
-        assert_non_null(strstr(err.message, i < 2 ? "URL" : "not expanded"));
+        assert_non_null(strstr(err.message, says[i]));
     }
     assert_int_equal(mkdir(stkt_path("store.zarr"), 0755), 0);
     stkt_write_file(stkt_path("store.zarr/.zgroup"), "{}", 2);
