@@ -3,7 +3,10 @@
 #include "error.h"
 #include "files.h"
 #include "foreign_file.h"
+#include <errno.h>
 #include <glob.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -32,6 +35,22 @@ static int compare(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+/* Fails because glob could not read a folder. If the folder before the first wildcard does not exist, names it. */
+static stk_status fail_folder(const char *pattern, const char *because, stk_error *err)
+{
+    int length = (int)strcspn(pattern, "*?[");
+    char folder[PATH_MAX];
+
+    while (length > 0 && pattern[length] != '/')
+        length--;
+    snprintf(folder, sizeof folder, "%.*s", length, pattern);
+    if (length > 0 && access(folder, F_OK) != 0)
+        return stki_fail_errno(err, errno, pattern, "cannot open the folder %s%s%s%s", folder, because[0] ? " (" : "",
+                               because, because[0] ? ")" : "");
+    return stki_fail_at(err, STK_E_IO, (stki_place){pattern, -1, -1, NULL, NULL},
+                        "a folder in the pattern cannot be read");
+}
+
 static stk_status add_matches(stki_file_list *list, const char *pattern, stk_error *err)
 {
     glob_t found;
@@ -42,8 +61,7 @@ static stk_status add_matches(stki_file_list *list, const char *pattern, stk_err
     if (result == GLOB_NOSPACE) {
         status = stki_fail_memory(err, 0, "a list of files");
     } else if (result == GLOB_ABORTED) {
-        status = stki_fail_at(err, STK_E_IO, (stki_place){pattern, -1, -1, NULL, NULL},
-                              "a folder in the pattern cannot be read");
+        status = fail_folder(pattern, because, err);
     } else if (result == GLOB_NOMATCH) {
         status =
             stki_fail_at(err, STK_E_NOT_FOUND, (stki_place){pattern, -1, -1, NULL, NULL},

@@ -125,6 +125,8 @@ static void patterns_give_files_sorted_bytewise(void **state)
     assert_int_equal(stki_file_list_add(&list, stkt_path("no.npy"), &err), STK_OK);
     assert_int_equal(stki_file_list_add(&list, stkt_path("no*.npy"), &err), STK_E_NOT_FOUND);
     assert_non_null(strstr(err.message, "no*.npy"));
+    assert_int_equal(stki_file_list_add(&list, stkt_path("gone/*.npy"), &err), STK_E_NOT_FOUND);
+    assert_non_null(strstr(err.message, "/gone: No such file or directory"));
     assert_int_equal(list.count, 14);
     stki_file_list_fini(&list);
 }
