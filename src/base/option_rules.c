@@ -38,9 +38,9 @@ static stk_status fail_both(const stki_option *row, const stki_node *node, const
 {
     if (!row->alias_of)
         return stki_fail_key(err, node, "found both %s and %s, expected only one of them", other->name, row->name);
-    if (other_node->key_line > 0)
+    if (other_node->key_line > 0 && other_node->key_line != node->key_line)
         return stki_fail_key(err, node, "alias of %s, which is given on line %d", other->name, other_node->key_line);
-    return stki_fail_key(err, node, "alias of %s, which is also given (%s)", other->name, other_node->file);
+    return stki_fail_key(err, node, "alias of %s, which is also given: set only one of them", other->name);
 }
 
 stk_status stki_option_counts(const stki_option_table *table, const stki_node *map, const stki_option *row,

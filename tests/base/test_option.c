@@ -137,6 +137,10 @@ static void wrong_keys(void **state)
     assert_read_fails("loader: fast\n", NULL, "t.yaml:1: loader: found fast, expected a map of keys and values");
     assert_read_fails("loader:\n  shuffle: true\n  order: random\n", NULL,
                       "t.yaml:2: loader.shuffle: alias of order, which is given on line 3");
+    assert_read_fails("loader: {shuffle: true, order: random}\n", NULL,
+                      "t.yaml:1: loader.shuffle: alias of order, which is also given: set only one of them");
+    assert_read_fails("loader: {}\n", "loader={shuffle: true, order: random}",
+                      "loader.shuffle: alias of order, which is also given: set only one of them");
 }
 
 static void wrong_values(void **state)
