@@ -51,6 +51,8 @@ typedef struct stki_finish_rows {
     void **scratch; /* per worker and field */
     stki_finish_path *path_of;
     void *context;
+    const stki_sink_ops *format;
+    stki_sink_opts sink;
 } stki_finish_rows;
 
 enum { ALIGNED = 16 }; /* alignment of encoded rows, so that they can be accessed as numbers */
@@ -88,6 +90,8 @@ static stk_status init_rows(stki_finish_rows *work, const stki_finish_pool_opts 
     work->max_rows = opts->max_rows;
     work->path_of = opts->path_of;
     work->context = opts->context;
+    work->format = opts->format;
+    work->sink = opts->sink;
     work->fields = stki_zalloc_array(opts->field_count, sizeof *work->fields);
     work->scratch = stki_zalloc_array((int64_t)worker_count * opts->field_count, sizeof *work->scratch);
     if (!work->fields || !work->scratch)
@@ -249,7 +253,7 @@ static stk_status finish(const stki_finish_rows *work, stki_finish_slot *slot, i
 
 /* Adds the row's location to the error and stores the error. */
 static stk_status note_failure(const stki_finish_rows *work, stki_finish_slot *slot, int64_t row, int field,
-                               stk_status status, stk_error *error)
+                               const char *what, stk_status status, stk_error *error)
 {
     const int64_t sample = sample_of(&slot->batch, row);
     char buffer[STKI_RECORD_PATH];
@@ -257,7 +261,7 @@ static stk_status note_failure(const stki_finish_rows *work, stki_finish_slot *s
     stk_status kept;
 
     if (error->file[0] == '\0')
-        stki_fail_place(error, status, path, sample, work->fields[field].in.name);
+        stki_fail_place(error, status, path, sample, what);
     stki_lock(&slot->lock);
     kept = stki_grow(&slot->failures, &slot->failure_room, slot->failed + 1, sizeof *slot->failures, "", NULL);
     if (kept == STK_OK)
@@ -274,19 +278,26 @@ static stk_status finish_rows(const stki_finish_rows *work, stki_finish_slot *sl
     stk_error error = {0};
 
     for (int64_t row = first; row < first + rows; row++) {
-        slot->worker[row] = worker;
-        for (int field = 0; field < work->field_count; field++) {
-            stk_status status = finish(work, slot, worker, row, field, &error);
+        const char *what = NULL;
+        int field = 0;
+        stk_status status = STK_OK;
 
-            if (status == STK_OK)
-                continue;
-            slot->bad[row] = 1;
-            status = note_failure(work, slot, row, field, status, &error);
-            if (status != STK_OK) {
-                *err = error;
-                return error.status == status ? status : stki_fail_memory(err, 0, "the list of failed rows");
-            }
-            break;
+        slot->worker[row] = worker;
+        for (int i = 0; i < work->field_count && status == STK_OK; i++) {
+            field = i;
+            status = finish(work, slot, worker, row, i, &error);
+        }
+        if (status != STK_OK)
+            what = work->fields[field].in.name;
+        else if (work->format && work->format->fits)
+            status = work->format->fits(&work->sink, &slot->values[row * work->field_count], &field, &error);
+        if (status == STK_OK)
+            continue;
+        slot->bad[row] = 1;
+        status = note_failure(work, slot, row, field, what, status, &error);
+        if (status != STK_OK) {
+            *err = error;
+            return error.status == status ? status : stki_fail_memory(err, 0, "the list of failed rows");
         }
     }
     return STK_OK;

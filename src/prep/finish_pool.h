@@ -35,7 +35,9 @@ typedef struct stki_finish_pool_opts {
     int observer_count;
     int threads; /* number of threads in addition to the caller; none are started if there is nothing to do */
     int depth;   /* batches in flight; 0: 3 */
-    stki_finish_path *path_of; /* NULL: files are unknown */
+    stki_finish_path *path_of;   /* NULL: files are unknown */
+    const stki_sink_ops *format; /* rows that it cannot store fail; NULL: not checked */
+    stki_sink_opts sink;         /* with `format`: as in its check */
     void *context;
 } stki_finish_pool_opts;
 

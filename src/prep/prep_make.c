@@ -507,8 +507,7 @@ static const char *path_of_sample(void *context, int field, int64_t sample, char
     return stki_reader_path(shard, within, buffer);
 }
 
-stk_status stki_prep_finish_pool(stki_prep_run *run, int depth, bool observed, stki_finish_path *path_of,
-                                 stki_finish_pool **out, stk_error *err)
+stk_status stki_prep_finish_pool(stki_prep_run *run, int depth, bool observed, stki_finish_pool **out, stk_error *err)
 {
     stki_finish_field *fields = stki_zalloc_array(run->field_count, sizeof *fields);
     stk_status status;
@@ -524,8 +523,10 @@ stk_status stki_prep_finish_pool(stki_prep_run *run, int depth, bool observed, s
                                                               .observer_count = observed ? run->observer_count : 0,
                                                               .threads = run->threads,
                                                               .depth = depth,
-                                                              .path_of = path_of,
-                                                              .context = run},
+                                                              .path_of = path_of_sample,
+                                                              .context = run,
+                                                              .format = run->job->format,
+                                                              .sink = stki_prep_sink_opts(run, run->cuts.positions)},
                                      out, err);
     stki_free(fields);
     return status;
@@ -533,7 +534,7 @@ stk_status stki_prep_finish_pool(stki_prep_run *run, int depth, bool observed, s
 
 static stk_status make_pools(stki_prep_run *run, stk_error *err)
 {
-    stk_status status = stki_prep_finish_pool(run, run->depth, true, path_of_sample, &run->pool, err);
+    stk_status status = stki_prep_finish_pool(run, run->depth, true, &run->pool, err);
 
     return status == STK_OK ? stki_flusher_create(FLUSHES, &run->flusher, err) : status;
 }

@@ -202,9 +202,8 @@ stk_status stki_prep_make(stki_prep_run *run, int64_t first, int64_t end, stk_er
 /* Returns the maximum number of skipped samples of the job. */
 int64_t stki_prep_allowed(const stki_prep_run *run);
 /* Creates the pool that encodes the job's rows, `depth` batches at a time, and with `observed` passes them to the job's
- * observers. path_of receives the run; NULL: messages do not name files. */
-stk_status stki_prep_finish_pool(stki_prep_run *run, int depth, bool observed, stki_finish_path *path_of,
-                                 stki_finish_pool **out, stk_error *err);
+ * observers. */
+stk_status stki_prep_finish_pool(stki_prep_run *run, int depth, bool observed, stki_finish_pool **out, stk_error *err);
 /* Sets the location of a batch's rows for each field; `sources` has room for all fields. */
 void stki_prep_sources(const stki_prep_run *run, const stki_run_of_rows *rows, stki_finish_source *sources);
 

@@ -51,7 +51,7 @@ static stk_status make_pool(struct sampler *s, stk_error *err)
     s->sources = stki_zalloc_array(run->field_count, sizeof *s->sources);
     if (!s->sources)
         return stki_fail_memory(err, run->field_count * (int64_t)sizeof *s->sources, "fields");
-    return stki_prep_finish_pool(run, 1, false, NULL, &s->pool, err);
+    return stki_prep_finish_pool(run, 1, false, &s->pool, err);
 }
 
 static stk_status begin_packing(struct sampler *s, stk_error *err)

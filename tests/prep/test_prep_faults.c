@@ -548,6 +548,57 @@ static void test_skip(void **unused)
     free(text);
 }
 
+/* Undecoded images that the output cannot store: a PNG image, and one that is larger than a page of .beton. */
+static void test_skip_unsuitable(void **unused)
+{
+    static const struct {
+        const char *name, *options;
+        int skipped;
+    } outputs[] = {{"fit.tar", "fields: {x: {extension: jpg}}", 1}, {"fit.beton", "page_bytes: 2MiB", 2}};
+    stk_prep_result result = {.struct_size = sizeof result};
+    stk_error err;
+    int64_t n;
+    char *png = stkt_read_all(STKT_TESTS_DIR "/data/voc-mask.png", &n);
+
+    (void)unused;
+    make_images("fit", 200);
+    stkt_write_file(stkt_path("fit/005.jpg"), png, (size_t)n);
+    free(png);
+    assert_int_equal(truncate(stkt_path("fit/007.jpg"), 3 << 20), 0);
+    for (int i = 0; i < 4; i++) {
+        const int skipped = outputs[i / 2].skipped;
+        stk_prep_estimate estimate = {.struct_size = sizeof estimate};
+        stk_prep *job;
+        char *list, text[2048];
+
+        snprintf(text, sizeof text,
+                 "dataset: {fields: {x: {path: %s, source: {name: image, decode: none}}}}\n"
+                 "prep: {num_workers: 1%s}\noutput: {path: %s, %s}\n",
+                 stkt_path("fit"), i % 2 ? ", on_error: skip" : "", stkt_path(outputs[i / 2].name),
+                 outputs[i / 2].options);
+        assert_ok(stk_prep_open_text(text, NULL, NULL, 0, NULL, &job, &err));
+        if (i % 2 == 0) {
+            assert_status(stk_prep_get_estimate(job, 0, &estimate, &err), STK_E_BAD_VALUE);
+            assert_says("fit/005.jpg: record 5: field x: found a ");
+            assert_status(stk_prep_run(job, &err), STK_E_BAD_VALUE);
+            assert_says("fit/005.jpg: record 5: field x: found a ");
+        } else {
+            assert_ok(stk_prep_get_estimate(job, 0, &estimate, &err));
+            assert_int_equal(estimate.failed_rows, skipped);
+            assert_ok(stk_prep_run(job, &err));
+            assert_ok(stk_prep_get_result(job, &result, &err));
+            assert_int_equal(result.rows, 200 - skipped);
+            assert_int_equal(result.skipped, skipped);
+            list = stkt_read_all(result.skipped_path, &n);
+            assert_non_null(strstr(list, "fit/005.jpg\""));
+            assert_int_equal(strstr(list, "fit/007.jpg\"") != NULL, skipped == 2);
+            free(list);
+            assert_int_equal(remove(stkt_path("fit.manifest.json")) + remove(result.skipped_path), 0);
+        }
+        stk_prep_destroy(job);
+    }
+}
+
 /* A sparse input of ten times the budget: rows in progress never take more than the budget, however few batches there
  * are. */
 static void test_budget(void **unused)
@@ -779,11 +830,14 @@ static void test_journal_lines(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_calls),   cmocka_unit_test(test_memory),          cmocka_unit_test(test_unwritable),
-        cmocka_unit_test(test_inputs),  cmocka_unit_test(test_inputs_in_place), cmocka_unit_test(test_skip),
-        cmocka_unit_test(test_cancel),  cmocka_unit_test(test_journal),         cmocka_unit_test(test_journal_lines),
-        cmocka_unit_test(test_budget),  cmocka_unit_test(test_full_disk),       cmocka_unit_test(test_inputs_counted),
-        cmocka_unit_test(test_seconds), cmocka_unit_test(test_inputs_older),    cmocka_unit_test(test_damaged_piece),
+        cmocka_unit_test(test_calls),           cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_unwritable),      cmocka_unit_test(test_inputs),
+        cmocka_unit_test(test_inputs_in_place), cmocka_unit_test(test_skip),
+        cmocka_unit_test(test_skip_unsuitable), cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_journal),         cmocka_unit_test(test_journal_lines),
+        cmocka_unit_test(test_budget),          cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_inputs_counted),  cmocka_unit_test(test_seconds),
+        cmocka_unit_test(test_inputs_older),    cmocka_unit_test(test_damaged_piece),
     };
 
     return cmocka_run_group_tests(tests, setup, stkt_leak_teardown);

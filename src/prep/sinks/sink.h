@@ -103,6 +103,10 @@ typedef struct stki_sink_ops {
      * their own values or sizes. STK_E_UNSUPPORTED names the field and what would be accepted. NULL: any fields.
      * `count`, and most_rows of `opts`, are set; folder is not. */
     stk_status (*check)(const stki_sink_opts *opts, stk_error *err);
+    /* Checks whether the format can store this row, without accessing files. Thread-safe; `opts` is as in check, and
+     * the bytes of encoded rows may be NULL. On failure, *field is the field at fault, and the error names neither file
+     * nor record. NULL: any row. */
+    stk_status (*fits)(const stki_sink_opts *opts, const stki_sink_value *row, int *field, stk_error *err);
     /* Adds `count` rows with the sizes of the one row in `values` (0: none; texts and pixels may be NULL), and returns
      * the size of the finished files with all rows added so far, where most_rows is the announced number. The size is
      * exact for formats that can resume; for others it is an upper bound before compression. It saturates. No files are

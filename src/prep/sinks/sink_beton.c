@@ -224,6 +224,14 @@ static int64_t place(int64_t at, int64_t count, int64_t each, int64_t page)
     return stki_sink_times(at + rest, (count - 1) / whole, page) + ((count - 1) % whole + 1) * each;
 }
 
+/* Returns the number of bytes of a value in its page. An empty one takes one byte; a JSON text has a NUL. */
+static int64_t region_bytes(const stki_sink_field *field, const stki_sink_value *v)
+{
+    if (field->kind == STKI_SINK_ARRAY && field->ndim == 0)
+        return 0; /* a number */
+    return v->size + ((field->kind == STKI_SINK_BYTES && is_json(field)) || v->size == 0);
+}
+
 /* size->bytes is the size of the pages. */
 static int64_t beton_measure(const stki_sink_opts *opts, const stki_sink_value *values, int64_t count,
                              stki_sink_size *size)
@@ -239,9 +247,8 @@ static int64_t beton_measure(const stki_sink_opts *opts, const stki_sink_value *
         if (field->kind == STKI_SINK_ARRAY && field->ndim == 0)
             continue; /* a number */
         regions++;
-        if (count > 0) /* an empty region takes one byte; a JSON text has a NUL */
-            each = stki_sink_times(
-                each, 1, values[i].size + ((field->kind == STKI_SINK_BYTES && is_json(field)) || values[i].size == 0));
+        if (count > 0)
+            each = stki_sink_times(each, 1, region_bytes(field, &values[i]));
     }
     size->rows += count;
     if (regions == 0)
@@ -336,69 +343,86 @@ static stk_status beton_open(const stki_sink_opts *opts, const json_t *mark, stk
 
 /* ---- rows ---- */
 
-static stk_status fail_value(const struct beton_sink *b, int64_t row, int field, const char *found,
-                             const char *expected, stk_error *err)
+static stk_status fail_value(const stki_sink_field *field, const char *found, const char *expected, stk_error *err)
 {
-    return stki_fail_at(err, STK_E_BAD_VALUE, (stki_place){b->common.opts.path, row, -1, found, expected}, "field %s",
-                        b->common.opts.fields[field].name);
+    return stki_fail_at(err, STK_E_BAD_VALUE, (stki_place){NULL, -1, -1, found, expected}, "field %s", field->name);
 }
 
-static stk_status take_image(const struct beton_sink *b, int64_t row, int field, const stki_sink_value *v,
-                             stk_beton_value *out, stk_error *err)
+static stk_status check_value(const stki_sink_field *field, const stki_sink_value *v, stk_error *err)
 {
-    const stki_sink_field *of = &b->common.opts.fields[field];
+    uint64_t number;
 
-    if (of->kind == STKI_SINK_ARRAY) {
-        out->height = of->shape[0];
-        out->width = of->shape[1];
-        return STK_OK;
+    if (field->kind == STKI_SINK_ARRAY && field->ndim == 0 && field->dtype == STK_U64) {
+        memcpy(&number, v->bytes, sizeof number);
+        if (number > INT64_MAX)
+            return fail_value(field, STKI_TEXT("%" PRIu64, number), "at most 2^63 - 1", err);
     }
+    if (field->kind != STKI_SINK_IMAGE)
+        return STK_OK;
     if (v->encoding == STKI_PNG)
-        return fail_value(b, row, field, "a PNG image", "pixels or JPEG: .beton stores no others (encode: jpeg)", err);
+        return fail_value(field, "a PNG image", "pixels or JPEG: .beton stores no others (encode: jpeg)", err);
     if (v->encoding == STKI_PLAIN && v->channels != 3)
-        return fail_value(b, row, field, STKI_TEXT("%" PRId64 " channels", v->channels), "3: .beton only stores RGB",
-                          err);
-    out->height = v->height;
-    out->width = v->width;
-    out->jpeg = v->encoding == STKI_JPEG;
+        return fail_value(field, STKI_TEXT("%" PRId64 " channels", v->channels), "3: .beton only stores RGB", err);
     return STK_OK;
 }
 
-static stk_status take(const struct beton_sink *b, int64_t row, int field, const stki_sink_value *v,
-                       stk_beton_value *out, stk_error *err)
+static stk_status beton_fits(const stki_sink_opts *opts, const stki_sink_value *row, int *field, stk_error *err)
+{
+    int64_t bytes = 0;
+    stk_status status = STK_OK;
+
+    for (int i = 0; i < opts->field_count && status == STK_OK; i++) {
+        *field = i;
+        status = check_value(&opts->fields[i], &row[i], err);
+        bytes = stki_sink_times(bytes, 1, region_bytes(&opts->fields[i], &row[i]));
+    }
+    if (status != STK_OK || bytes <= page_of(opts))
+        return status;
+    for (int i = *field = 0; i < opts->field_count; i++)
+        if (row[i].size > row[*field].size)
+            *field = i;
+    return stki_fail_at(err, STK_E_LIMIT,
+                        (stki_place){NULL, -1, -1, STKI_TEXT("%" PRId64 " bytes", bytes),
+                                     STKI_TEXT("at most %" PRId64 " (page_bytes)", page_of(opts))},
+                        "the sample does not fit in a page");
+}
+
+static void take_image(const stki_sink_field *field, const stki_sink_value *v, stk_beton_value *out)
+{
+    const bool array = field->kind == STKI_SINK_ARRAY;
+
+    out->height = array ? field->shape[0] : v->height;
+    out->width = array ? field->shape[1] : v->width;
+    out->jpeg = !array && v->encoding == STKI_JPEG;
+}
+
+static void take(const struct beton_sink *b, int field, const stki_sink_value *v, stk_beton_value *out)
 {
     stk_dtype dtype = b->common.opts.fields[field].dtype;
-    uint64_t number;
 
     *out = (stk_beton_value){.bytes = v->bytes, .size = v->size};
     switch (b->fields[field].kind) {
     case STK_BETON_FLOAT:
         stki_cast_row(&b->casts[field], &out->real, 8, v->bytes, stk_dtype_size(dtype), 1);
-        return STK_OK;
+        break;
     case STK_BETON_INT:
-        if (dtype == STK_U64) {
-            memcpy(&number, v->bytes, sizeof number);
-            if (number > INT64_MAX)
-                return fail_value(b, row, field, STKI_TEXT("%" PRIu64, number), "at most 2^63 - 1", err);
-        }
         stki_cast_row(&b->casts[field], &out->integer, 8, v->bytes, stk_dtype_size(dtype), 1);
-        return STK_OK;
+        break;
     case STK_BETON_IMAGE:
-        return take_image(b, row, field, v, out, err);
+        take_image(&b->common.opts.fields[field], v, out);
+        break;
     default:
-        return STK_OK;
+        break;
     }
 }
 
-static stk_status append_some(struct beton_sink *b, const stki_sink_value *values, int64_t first, int64_t count,
-                              stk_error *err)
+static stk_status append_some(struct beton_sink *b, const stki_sink_value *values, int64_t count, stk_error *err)
 {
     int fields = b->common.opts.field_count;
-    stk_status status = STK_OK;
 
-    for (int64_t i = 0; i < count * fields && status == STK_OK; i++)
-        status = take(b, first + i / fields, (int)(i % fields), &values[i], &b->values[i], err);
-    return status != STK_OK ? status : stk_beton_append(b->writer, b->values, count, err);
+    for (int64_t i = 0; i < count * fields; i++)
+        take(b, (int)(i % fields), &values[i], &b->values[i]);
+    return stk_beton_append(b->writer, b->values, count, err);
 }
 
 static stk_status beton_append(stki_sink *sink, const stki_sink_value *values, int64_t rows, stk_error *err)
@@ -411,7 +435,7 @@ static stk_status beton_append(stki_sink *sink, const stki_sink_value *values, i
         return status;
     for (int64_t row = 0, count; row < rows && status == STK_OK; row += count) {
         count = rows - row < AT_ONCE ? rows - row : AT_ONCE;
-        status = append_some(b, values + row * fields, b->common.rows + row, count, err);
+        status = append_some(b, values + row * fields, count, err);
     }
     return stki_sink_took(&b->common, rows, status);
 }
@@ -470,6 +494,7 @@ const stki_sink_ops stki_sink_beton = {
     .table = &option_table,
     .options_bytes = sizeof(struct beton_options),
     .check = beton_check,
+    .fits = beton_fits,
     .measure = beton_measure,
     .open = beton_open,
     .append = beton_append,

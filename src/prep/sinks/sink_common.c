@@ -116,9 +116,16 @@ stk_status stki_sink_check_rows(stki_sink_common *c, const stki_sink_value *valu
                                 (stki_place){c->opts.path, c->rows, -1, STKI_TEXT("%" PRId64 " more rows", rows),
                                              STKI_TEXT("%" PRId64 " in all", c->opts.most_rows)},
                                 "number of rows");
-    for (int64_t row = 0; row < rows && status == STK_OK; row++)
+    for (int64_t row = 0; row < rows && status == STK_OK; row++) {
+        const stki_sink_value *value = &values[row * c->opts.field_count];
+        int field;
+
         for (int i = 0; i < c->opts.field_count && status == STK_OK; i++)
-            status = check_value(c, c->rows + row, i, &values[row * c->opts.field_count + i], err);
+            status = check_value(c, c->rows + row, i, &value[i], err);
+        if (status == STK_OK && c->base.ops->fits &&
+            (status = c->base.ops->fits(&c->opts, value, &field, err)) != STK_OK)
+            (void)stki_fail_place(err, status, c->opts.path, c->rows + row, NULL);
+    }
     return c->failed = status;
 }
 

@@ -407,18 +407,24 @@ static stk_status put_npy(struct tar_sink *t, const char *key, const char *exten
     return put_file(t, key, extension, header, form.header_bytes, v->bytes, v->size, true, err);
 }
 
-/* Rejects an image that does not match the job's extension. */
-static stk_status check_image_of_row(const struct tar_sink *t, int64_t row, const stki_sink_field *field,
-                                     const char *extension, enum stki_encoding encoding, stk_error *err)
+/* Rejects images that do not match the job's extension. */
+static stk_status tar_fits(const stki_sink_opts *opts, const stki_sink_value *row, int *field, stk_error *err)
 {
-    if (fits(extension, encoding))
-        return STK_OK;
-    return stki_fail_at(
-        err, STK_E_BAD_VALUE,
-        (stki_place){t->common.opts.path, row, -1,
-                     encoding == STKI_PLAIN ? "pixels" : STKI_TEXT("a %s image", image_extension(encoding)),
-                     STKI_TEXT("an image that matches extension: %s (output.fields.%s)", extension, field->name)},
-        "field %s", field->name);
+    for (int i = 0; i < opts->field_count; i++) {
+        const stki_sink_field *of = &opts->fields[i];
+        const enum stki_encoding encoding = row[i].encoding;
+
+        if (of->kind != STKI_SINK_IMAGE || !of->extension || fits(of->extension, encoding))
+            continue;
+        *field = i;
+        return stki_fail_at(
+            err, STK_E_BAD_VALUE,
+            (stki_place){NULL, -1, -1,
+                         encoding == STKI_PLAIN ? "pixels" : STKI_TEXT("a %s image", image_extension(encoding)),
+                         STKI_TEXT("an image that matches extension: %s (output.fields.%s)", of->extension, of->name)},
+            "field %s", of->name);
+    }
+    return STK_OK;
 }
 
 static stk_status put_value(struct tar_sink *t, const char *key, int index, const stki_sink_value *v, stk_error *err)
@@ -428,7 +434,6 @@ static stk_status put_value(struct tar_sink *t, const char *key, int index, cons
     const char *extension = own->extension;
     char buffer[STKI_TAR_EXTENSION_NAME + 8], text[40];
     enum form form = own->form;
-    stk_status status;
     int length;
 
     if (field->kind == STKI_SINK_IMAGE) {
@@ -436,9 +441,6 @@ static stk_status put_value(struct tar_sink *t, const char *key, int index, cons
             snprintf(buffer, sizeof buffer, "%s%s", own->prefix, image_extension(v->encoding));
             extension = buffer;
         }
-        status = check_image_of_row(t, t->common.rows, field, extension, v->encoding, err);
-        if (status != STK_OK)
-            return status;
         form = !strcmp(last_part(extension), "npy") ? FORM_NPY : FORM_BYTES;
     }
     if (form == FORM_NPY)
@@ -452,19 +454,17 @@ static stk_status put_value(struct tar_sink *t, const char *key, int index, cons
 static stk_status tar_append(stki_sink *sink, const stki_sink_value *values, int64_t rows, stk_error *err)
 {
     struct tar_sink *t = tar_of(sink);
-    int64_t first = t->common.rows;
+    const int fields = t->common.opts.field_count;
     char key[32];
     stk_status status = stki_sink_check_rows(&t->common, values, rows, err);
 
     if (status != STK_OK)
         return status;
     for (int64_t row = 0; row < rows && status == STK_OK; row++) {
-        t->common.rows = first + row; /* used in messages */
-        snprintf(key, sizeof key, "%09" PRId64, t->common.opts.first_row + first + row);
-        for (int i = 0; i < t->common.opts.field_count && status == STK_OK; i++)
-            status = put_value(t, key, i, &values[row * t->common.opts.field_count + i], err);
+        snprintf(key, sizeof key, "%09" PRId64, t->common.opts.first_row + t->common.rows + row);
+        for (int i = 0; i < fields && status == STK_OK; i++)
+            status = put_value(t, key, i, &values[row * fields + i], err);
     }
-    t->common.rows = first;
     if (status == STK_OK)
         status = stki_output_settle(t->output, err);
     return stki_sink_took(&t->common, rows, status);
@@ -577,6 +577,7 @@ const stki_sink_ops stki_sink_tar = {
     .aliases = true,
     .resumes = true,
     .check = tar_check,
+    .fits = tar_fits,
     .measure = tar_measure,
     .open = tar_open,
     .append = tar_append,
