@@ -68,10 +68,10 @@ bool stki_document_uses(const stki_document *document, const char *file, const s
 /* The root is always a map, possibly empty. */
 const stki_node *stki_document_root(const stki_document *document);
 
-/* Applies "loader.batch_size=256". The value is parsed as YAML (`a={b: [1, 2]}`; nothing after the = is null). Replaces
- * the existing value; with ?= instead of = it keeps the existing value unless that is null. Missing maps along the path
- * are created. In a list, a number selects an item ("a.list.0=x"); a number equal to the list's length appends an item.
- * If nothing exists yet, 0 starts a list. On failure the document is unchanged. */
+/* Applies "loader.batch_size=256". The value is parsed as YAML (`a={b: [1, 2]}`; nothing after the = is null, but
+ * may not replace a map). Replaces the existing value; with ?= instead of = it keeps the existing value unless that is
+ * null. Missing maps along the path are created. In a list, a number selects an item ("a.list.0=x"); a number equal to
+ * the list's length appends an item. If nothing exists yet, 0 starts a list. On failure the document is unchanged. */
 stk_status stki_document_set(stki_document *document, const char *assignment, stk_error *err);
 /* Like stki_document_set, with path and value as separate arguments; `origin` is named in messages. */
 stk_status stki_document_set_value(stki_document *document, const char *path, const char *value, const char *origin,

@@ -87,9 +87,9 @@ static stk_status wrap(stki_document *document, const struct path *path, int fro
     return STK_OK;
 }
 
-/* Attaches the new branch to the tree. If `keep`, an existing value is kept. */
+/* Attaches the new branch to the tree. If `keep`, an existing value is kept. `nothing`: the assignment has no value. */
 static stk_status attach(stki_document *document, const struct path *path, const stki_location *location,
-                         stki_node *value, bool keep, stk_error *err)
+                         stki_node *value, bool keep, bool nothing, stk_error *err)
 {
     stki_node *parent = document->root;
     int depth = 0, index = 0;
@@ -116,6 +116,9 @@ static stk_status attach(stki_document *document, const struct path *path, const
         return stki_node_append(document, parent, value, err);
     if (keep && depth + 1 == path->count && !stki_node_is_null(parent->items[index]))
         return STK_OK;
+    if (nothing && parent->items[index]->kind == STKI_NODE_MAP) /* often a shell variable that is not set */
+        return stki_fail_location(err, STK_E_CONFIG, location,
+                                  "found nothing after the =, expected a map, or null to remove the whole section");
     value->parent = parent;
     parent->items[index] = value;
     return STK_OK;
@@ -155,7 +158,7 @@ static stk_status set(stki_document *document, const char *path_text, int64_t pa
     below = location;
     below.depth = path.count + 1;
     status = make(document, value, as, &below, &node, err);
-    return status == STK_OK ? attach(document, &path, &location, node, keep, err) : status;
+    return status == STK_OK ? attach(document, &path, &location, node, keep, as == AS_YAML && !*value, err) : status;
 }
 
 stk_status stki_document_set_value(stki_document *document, const char *path, const char *value, const char *origin,

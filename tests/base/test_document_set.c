@@ -46,10 +46,16 @@ static void values_are_replaced_and_added(void **state)
     assert_set(document, "top=1");
     assert_written(document, "loader:\n  batch_size: 256\n  seed: null\n  order: random\n  path: \"a=b\"\n"
                              "empty:\n  x:\n    - 1\n    - a: b\nnew:\n  deep:\n    er: \"1\"\ntop: 1\n");
+    assert_set_fails(document, "loader=", STK_E_CONFIG, "loader=: found nothing after the =, expected a map");
+    assert_set(document, "loader?=");
     assert_set(document, "loader={batch_size: 3}"); /* replaces the whole section */
     assert_written(document,
                    "loader:\n  batch_size: 3\nempty:\n  x:\n    - 1\n    - a: b\nnew:\n  deep:\n    er: \"1\"\n"
                    "top: 1\n");
+    assert_set(document, "loader=~"); /* removes it */
+    assert_set(document, "empty=1");
+    assert_set(document, "new={}");
+    assert_written(document, "loader: null\nempty: 1\nnew: {}\ntop: 1\n");
     stki_document_destroy(document);
 }
 
