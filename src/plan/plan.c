@@ -2,6 +2,7 @@
 #include "plan.h"
 #include "allocate.h"
 #include "checked.h"
+#include "convert_internal.h"
 #include "error.h"
 #include "late_rows.h"
 #include "plan_image.h"
@@ -95,6 +96,15 @@ static stk_status resolve_dtype(const stki_field_config *config, stki_field_plan
         return stki_fail_field(err, config, STK_E_CONFIG,
                                "dtype: found %s, but the transforms end in %s: specify it only once",
                                stk_dtype_name(config->dtype), stk_dtype_name(fold->dtype));
+    if (fold->arithmetic && stki_convert_dst_of(plan->dtype) == STKI_DST_KINDS) {
+        static const char expected[] = "f32, f16, bf16, i32, u8 or i8 after arithmetic or colors: choose one of these, "
+                                       "and convert the batch afterwards";
+        const stki_node *node = config->dtype ? stki_node_get(config->node, "dtype") : config->transforms;
+        if (node)
+            return stki_fail_node(err, node, "found %s, expected %s", stk_dtype_name(plan->dtype), expected);
+        return stki_fail_field(err, config, STK_E_CONFIG, "dtype: found %s, expected %s", stk_dtype_name(plan->dtype),
+                               expected);
+    }
     return STK_OK;
 }
 
