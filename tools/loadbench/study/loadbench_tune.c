@@ -1,8 +1,9 @@
 /* loadbench_tune.c: a search over points that are measured as in a sweep. A move changes one setting, or two related
  * ones, by one step of its ladder of values. Each move is repeated while it helps, and all are tried once more at the
- * end. On shared machines rates vary and drift, so a new setting is measured alternately with the current one. It is
- * accepted only if each of its runs is faster than every run of the current one (with three runs each, this happens by
- * chance once in twenty), and its median is more than 2 % faster. */
+ * end. First, inline loading and the verdict's predictions are tried. On shared machines rates vary and drift, so a new
+ * setting is measured alternately with the current one. It is accepted only if each of its runs is faster than every
+ * run of the current one (with three runs each, this happens by chance once in twenty), and its median is more than 2 %
+ * faster. */
 #include "loadbench_tune.h"
 #include "allocate.h"
 #include "error.h"
@@ -299,6 +300,28 @@ static bool moved(const struct tuning *tuning, const struct move *move, struct s
     return true;
 }
 
+/* Tries inline loading, and what the verdict of the unchanged config predicts to help. Single steps do not reach them
+ * if the settings between are slower. */
+static void try_distant(struct tuning *tuning, const struct lb_predictions *predictions)
+{
+    struct setting next = tuning->best;
+
+    next.at[WORKERS] = 0;
+    if (tuning->start[WORKERS] > 0 && !lb_stop_asked)
+        try_setting(tuning, &next);
+    for (int k = 0; k < predictions->count; k++)
+        for (int i = 0; i < ACCESS; i++) {
+            const struct lb_prediction *one = &predictions->each[k];
+            const size_t length = strlen(coordinates[i].key);
+            if (strncmp(one->set, coordinates[i].key, length) != 0 || one->set[length] != '=')
+                continue;
+            next = tuning->best;
+            next.at[i] = rung_of(coordinates[i].ladder, atof(one->set + length + 1));
+            if (one->rate > one->now * LEAST_GAIN && (i != WORKERS || next.at[i] > 0) && !lb_stop_asked)
+                try_setting(tuning, &next);
+        }
+}
+
 static void search(struct tuning *tuning)
 {
     bool any = true;
@@ -426,6 +449,7 @@ stk_status lb_tune(const char *path, const char *const *sets, int set_count, con
         if (over)
             fprintf(to, "note       the unchanged config uses %s\n", over);
         fflush(to);
+        try_distant(&tuning, &point->result.predictions);
         search(&tuning);
         *tree =
             json_pack("{s:{s:f, s:I}, s:O, s:o}", "budget", "cpus", tuning.budget.cpus, "memory_bytes",
