@@ -303,7 +303,10 @@ static int run_sweep(const struct lb_args *args)
         status = lb_json_print(tree, stdout, &err);
     else if (status == STK_OK)
         lb_sweep_print(&sweep, conclusion, stdout);
-    code = status == STK_OK ? EXIT_FINE : complain(&err);
+    code = status != STK_OK ? complain(&err) : sweep.failed > 0 ? EXIT_RUN : EXIT_FINE;
+    if (status == STK_OK && sweep.failed > 0)
+        fprintf(stderr, "loadbench: --sweep: %lld of %lld points failed\n", (long long)sweep.failed,
+                (long long)sweep.points);
     if (tree && args->report && lb_report_write(args->report, tree, &err) != STK_OK)
         code = worse(code, complain(&err));
     free(conclusion);

@@ -124,6 +124,12 @@ static stk_status measure(struct lb_sweep *sweep, const char *path, const char *
     return status;
 }
 
+/* Whether the command or the config is wrong, so that nothing ran. */
+static bool is_config_error(stk_status status)
+{
+    return status == STK_E_CONFIG || status == STK_E_RANGE;
+}
+
 static stk_status run_point(struct lb_sweep *sweep, int64_t number, const char *path, const char *const *sets,
                             int set_count, json_t *points, FILE *progress, stk_error *err)
 {
@@ -140,7 +146,7 @@ static stk_status run_point(struct lb_sweep *sweep, int64_t number, const char *
         json_object_set_new(point, "failure", stki_text_json(err->message));
     if (status != STK_END) {
         json_array_append(points, point);
-        if (progress)
+        if (progress && !is_config_error(status)) /* those are in the table; if there are only those, one is reported */
             tell(sweep, number + 1, point, progress);
     }
     json_decref(point);
@@ -162,12 +168,13 @@ stk_status lb_sweep_run(struct lb_sweep *sweep, const char *path, const char *co
     for (int64_t i = 0; i < sweep->points && !lb_stop_asked; i++) {
         const stk_status status = run_point(sweep, i, path, sets, set_count, points, progress, &own);
         any = any || status == STK_OK;
+        sweep->failed += status < 0;
         if (status < 0 && worst == STK_OK) {
             worst = status;
             first = own;
         }
         /* A value that is out of range at every point is an error in the command, like an unknown key. */
-        all_config = all_config && (status == STK_E_CONFIG || status == STK_E_RANGE);
+        all_config = all_config && is_config_error(status);
     }
     sweep->tree = json_pack("{s:o, s:o, s:O, s:b}", "keys", keys, "points", points, "first_point", sweep->facts,
                             "stopped", lb_stop_asked != 0);

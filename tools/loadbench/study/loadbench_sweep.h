@@ -18,6 +18,7 @@ struct lb_sweep {
     struct lb_range ranges[LB_SWEEP_KEYS];
     int count;
     int64_t points; /* number of combinations */
+    int64_t failed; /* number of points that failed */
     json_t *tree;   /* points measured so far */
     json_t *facts;  /* machine, versions, data and config of the first point that ran */
 };
