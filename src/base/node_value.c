@@ -84,14 +84,16 @@ struct unit {
 };
 
 /* Parses NUMBER or NUMBER.NUMBER followed by a unit of the table, which may be "". Units with factor 1 allow no
- * fraction. The result is rounded to the nearest integer. */
+ * fraction. The result is rounded to the nearest integer. Returns false with *out = INT64_MAX if it is too large, with
+ * 0 if the text has another form. */
 static bool measure(const char *text, const struct unit *units, int count, int64_t *out)
 {
     const char *at = skip_digits(text), *fraction = at, *rest = at;
     __int128 whole = 0, parts = 0, scale = 1, value;
     int i;
 
-    if (at == text || at - text > 19)
+    *out = 0;
+    if (at == text || at - text > 25) /* products with the factors fit in 128 bits */
         return false;
     if (*at == '.') {
         fraction = at + 1;
@@ -110,7 +112,7 @@ static bool measure(const char *text, const struct unit *units, int count, int64
         scale *= 10;
     }
     value = whole * units[i].factor + (parts * units[i].factor + scale / 2) / scale;
-    *out = (int64_t)value;
+    *out = value > INT64_MAX ? INT64_MAX : (int64_t)value;
     return value <= INT64_MAX;
 }
 
@@ -197,7 +199,8 @@ stk_status stki_node_int(const stki_node *node, int64_t *out, stk_error *err)
     if (plain(node) && scalar_int(node->text, out))
         return STK_OK;
     if (plain(node) && strspn(node->text, "+-0123456789") == strlen(node->text) && strlen(node->text) > 18)
-        return stki_fail_value(err, node, "an integer that fits in 64 bits");
+        return *node->text == '-' ? stki_fail_value(err, node, "an integer of at least %" PRId64, INT64_MIN)
+                                  : stki_fail_value(err, node, "an integer of at most %" PRId64, INT64_MAX);
     if (node->kind == STKI_NODE_SCALAR && node->quoted && scalar_int(node->text, out))
         return stki_fail_value(err, node, "an integer without quotes");
     return stki_fail_value(err, node, "a decimal integer");
@@ -227,8 +230,14 @@ stk_status stki_node_text(const stki_node *node, const char **out, stk_error *er
 
 stk_status stki_node_size(const stki_node *node, int64_t *out_bytes, stk_error *err)
 {
-    if (node->kind == STKI_NODE_SCALAR && stki_scalar_size(node->text, out_bytes))
+    int64_t bytes = 0;
+
+    if (node->kind == STKI_NODE_SCALAR && stki_scalar_size(node->text, &bytes)) {
+        *out_bytes = bytes;
         return STK_OK;
+    }
+    if (bytes > 0)
+        return stki_fail_value(err, node, "a size of at most %" PRId64 " bytes", bytes);
     return stki_fail_value(err, node, "a size such as 4096, 64MiB or 1.5GB (k M G T = 1000^n, Ki Mi Gi Ti = 1024^n)");
 }
 

@@ -168,6 +168,12 @@ static void wrong_values(void **state)
     assert_read_fails("loader:\n  budget: 64mib\n", NULL,
                       "t.yaml:2: loader.budget: found 64mib, expected a size such as 4096, 64MiB or 1.5GB (k M G T = "
                       "1000^n, Ki Mi Gi Ti = 1024^n)");
+    assert_read_fails("loader:\n  budget: 99999999999TiB\n", NULL,
+                      "t.yaml:2: loader.budget: found 99999999999TiB, expected a size of at most 9223372036854775807 "
+                      "bytes");
+    assert_read_fails("loader:\n  batch_size: -9223372036854775809\n", NULL,
+                      "t.yaml:2: loader.batch_size: found -9223372036854775809, expected an integer of at least "
+                      "-9223372036854775808");
     assert_read_fails("loader:\n  timeout: 2h\n", NULL,
                       "t.yaml:2: loader.timeout: found 2h, expected infinite or 1ns to 3600s");
     assert_read_fails("loader:\n  rate: 1.01\n", NULL, "t.yaml:2: loader.rate: found 1.01, expected 0 to 1");

@@ -444,7 +444,7 @@ static void wrong_configs_say_what_and_where(void **state)
          STK_E_CONFIG},
         {"{dataset: {fields: {x: {synthetic: {}}}}, loader: {memory_budget: 1 GiB}}", {"64MiB"}, STK_E_CONFIG},
         {"{dataset: {fields: {x: {synthetic: {}}}}, loader: {batch_size: 99999999999999999999}}",
-         {"64 bits"},
+         {"an integer of at most 9223372036854775807"},
          STK_E_CONFIG},
     };
 
