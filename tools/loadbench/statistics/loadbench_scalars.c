@@ -186,15 +186,18 @@ static void list_preferred(const struct names *names, char *out, size_t size)
 static stk_status fail_unknown(const struct names *names, const char *name, stk_error *err)
 {
     char list[400];
-    const char *words[2 * NAMES];
+    const char *words[2 * NAMES], *slash = strchr(name, '/');
+    char key[128] = "";
     int count = 0;
 
+    if (slash) /* as printed in tables: samples/s */
+        snprintf(key, sizeof key, "%.*s_per_%s", (int)(slash - name), name, slash + 1);
     for (int i = 0; i < names->count; i++)
         if (strncmp(names->path[i], "config.", 7) != 0) {
             words[count++] = last_part(names->path[i]);
             words[count++] = names->path[i];
         }
-    const char *near = stki_nearest_word(name, words, count);
+    const char *near = stki_nearest_word(slash ? key : name, words, count);
     if (near)
         return stki_fail(err, STK_E_CONFIG, "%s: no such number in the result; did you mean %s?", name, near);
     list_preferred(names, list, sizeof list);
