@@ -288,9 +288,10 @@ STK_API void stk_loader_destroy(stk_loader *loader);
 
 /* Returns the next batch, in order. STK_END: all num_epochs epochs are finished (not returned between epochs, see
  * stk_batch_last_of_epoch). STK_E_TIMEOUT: no batch was ready in time; the message says what the workers are doing, and
- * the call may be repeated. STK_E_CANCELLED: stk_loader_cancel was called. STK_E_CLOSED: the loader is closed. Any
- * other error concerns the data of this batch; later calls return it again, until stk_loader_restore or stk_loader_seek
- * clears it. After a copy to a device has failed, the loader cannot continue. */
+ * the call may be repeated. STK_E_CANCELLED: stk_loader_cancel was called, even if the loader has been closed since.
+ * STK_E_CLOSED: the loader is closed. Any other error concerns the data of this batch; later calls return it again,
+ * until stk_loader_restore or stk_loader_seek clears it. After a copy to a device has failed, the loader cannot
+ * continue. */
 STK_API stk_status stk_loader_next(stk_loader *loader, stk_batch **out, stk_error *err);
 /* Like stk_loader_next, with a timeout in ns; STK_TIMEOUT_INFINITE never times out. With a timeout of 0, it does not
  * block; with STK_WORKERS_INLINE, each such call computes one part of the batch, so repeated calls complete the batch.

@@ -77,6 +77,8 @@ static void p05_leaving_early(void **state)
             assert_ok(stk_loader_close(loader, &err)); /* fails if a worker does not return */
             assert_ok(stk_loader_close(loader, &err));
             assert_status(stk_loader_next(loader, &batch, &err), STK_E_CLOSED);
+            stk_loader_cancel(loader);
+            assert_status(stk_loader_next(loader, &batch, &err), STK_E_CANCELLED);
             stk_loader_destroy(loader);
         }
     stk_loader_destroy(NULL);
