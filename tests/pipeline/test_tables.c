@@ -408,6 +408,43 @@ static void test_another_delimiter(void **state)
     }
 }
 
+/* An integer that float64 rounds, in a column that is float64 because of another cell. */
+static void test_rounded(void **state)
+{
+    static const char csv[] = "id,x,other\n1,1,1\n9007199254740993,2,2.5\n,3,9007199254740993\n";
+    static const char json[] = "{\"id\":null}\n{\"id\":9007199254740993}\n";
+    static const struct {
+        const char *file, *fields, *note;
+    } cases[] = {
+        {"rounded.csv", "id: {path: %s}", "line 3, column id: 9007199254740993"},
+        {"rounded.csv", "id: {path: %s, source: {missing: 1}}", NULL},
+        {"rounded.csv", "id: {path: %s, source: {dtype: float64}}", NULL},
+        {"rounded.csv", "x: {path: %s}", NULL},
+        {"rounded.csv", "x: {path: %s}, id: {path: %s}", "line 3, column id: 9007199254740993"},
+        {"rounded.csv", "x: {path: %s, source: {columns: [x, other]}}", "line 4, column other: 9007199254740993"},
+        {"rounded.jsonl", "id: {path: %s}", "line 2, key id: 9007199254740993"},
+        {"rounded.jsonl", "id: {path: %s, source: {dtype: float64}}", NULL},
+    };
+
+    (void)state;
+    stkt_write_file(stkt_path("rounded.csv"), csv, sizeof csv - 1);
+    stkt_write_file(stkt_path("rounded.jsonl"), json, sizeof json - 1);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[1024] = "dataset: {fields: {";
+        const char *rest = cases[i].fields, *mark;
+        stk_loader *loader;
+        stk_error err;
+
+        for (; (mark = strstr(rest, "%s")) != NULL; rest = mark + 2)
+            sprintf(text + strlen(text), "%.*s%s", (int)(mark - rest), rest, stkt_path(cases[i].file));
+        sprintf(text + strlen(text), "%s}}\nloader: {batch_size: 1}", rest);
+        assert_ok(stk_loader_open_text(text, NULL, NULL, 0, &loader, &err));
+        assert_int_equal(has_note(loader, "is rounded to float64"), cases[i].note != NULL);
+        assert_true(!cases[i].note || has_note(loader, cases[i].note));
+        stk_loader_destroy(loader);
+    }
+}
+
 /* A cell that is not a number turns a column of numbers into text. A request for numbers must not return its character
  * codes. */
 static void test_text_for_numbers(void **state)
@@ -630,6 +667,7 @@ int main(void)
         cmocka_unit_test(test_many_classes),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_another_delimiter),
+        cmocka_unit_test(test_rounded),
         cmocka_unit_test(test_text_for_numbers),
         cmocka_unit_test(test_integer_fields),
         cmocka_unit_test(test_large_integers),

@@ -6,7 +6,9 @@
 #include "foreign_file.h"
 #include "source_common.h"
 #include "text.h"
+#include "text_check.h"
 #include "text_json.h"
+#include <inttypes.h>
 #include <string.h>
 
 enum { HEAD = STKI_KIND_BYTES };
@@ -75,6 +77,36 @@ static stk_status add_members(stki_csv *csv, enum stki_listed listed, stk_error 
     return status;
 }
 
+static bool asks_for(const stki_reader_opts *opts, const char *name)
+{
+    return stki_text_equal(opts->name ? opts->name : opts->prefer, name);
+}
+
+/* Warns if F64, the dtype of the column's array, rounds integers that the table has. */
+static void warn_of_rounding(stki_csv *csv, const stki_csv_column *column, const stki_reader_opts *opts)
+{
+    if (column->rounded != 0 && opts->alias_dtype == STK_DTYPE_NONE)
+        stki_container_warn(&csv->base,
+                            "line %" PRId64 ", column %s: %" PRId64
+                            " is rounded to float64, because there are missing cells or fractions; set source: "
+                            "{missing: -1} to keep integers, or source: {dtype: float64} to round them",
+                            stki_csv_line(csv, column->first_rounded), column->name, column->rounded);
+}
+
+/* Warns about the columns of all fields that are opened together. */
+static void warn_of_columns(stki_csv *csv, const stki_reader_opts *opts)
+{
+    for (int i = 0; i < csv->column_count; i++) {
+        const stki_csv_column *column = &csv->columns[i];
+        bool asked = asks_for(opts, column->name);
+
+        for (int k = 0; k < opts->together_count; k++)
+            asked = asked || asks_for(&opts->together[k], column->name);
+        if (asked && column->kind == STKI_CSV_REAL)
+            warn_of_rounding(csv, column, opts);
+    }
+}
+
 /* With the option `columns`, the selected columns together are the only member. */
 static stk_status add_picked(stki_csv *csv, const stki_reader_opts *opts, stk_error *err)
 {
@@ -87,6 +119,7 @@ static stk_status add_picked(stki_csv *csv, const stki_reader_opts *opts, stk_er
 
     if (status != STK_OK || count == 0) {
         stki_free(picked);
+        warn_of_columns(csv, opts);
         return status != STK_OK ? status : add_members(csv, stki_csv_listed(opts), err);
     }
     csv->picked = true;
@@ -101,6 +134,8 @@ static stk_status add_picked(stki_csv *csv, const stki_reader_opts *opts, stk_er
             json_array_append_new(names, stki_text_json(csv->columns[picked[i]].name));
             real = real || csv->columns[picked[i]].kind != STKI_CSV_WHOLE;
         }
+        for (int i = 0; i < count && real; i++)
+            warn_of_rounding(csv, &csv->columns[picked[i]], opts);
         member->kind = STKI_MEMBER_ARRAY;
         member->dtype = real ? STK_F64 : STK_I64;
         member->count = csv->count;

@@ -80,6 +80,8 @@ typedef struct stki_csv_column {
     int64_t missing;         /* number of missing cells */
     int64_t longest;         /* size of the longest cell */
     int64_t first_text;      /* first record with a cell that is not a number */
+    int64_t rounded;         /* the first integer that F64 cannot represent; 0: none */
+    int64_t first_rounded;   /* its record */
 } stki_csv_column;
 
 typedef struct stki_csv {

@@ -3,6 +3,7 @@
  * one. */
 #include "allocate.h"
 #include "csv.h"
+#include "dtype.h"
 #include "error.h"
 #include "npy_header.h"
 #include "source_common.h"
@@ -310,12 +311,11 @@ static bool is_all_digits(const stki_csv_cell *cell)
 }
 
 /* Integers that do not fit in i64 are text, because a double would lose digits. */
-static enum stki_csv_kind kind_of(const stki_csv_cell *cell)
+static enum stki_csv_kind kind_of(const stki_csv_cell *cell, int64_t *whole)
 {
-    int64_t whole;
     double number;
 
-    if (stki_csv_whole(cell, &whole))
+    if (stki_csv_whole(cell, whole))
         return STKI_CSV_WHOLE;
     return !is_all_digits(cell) && stki_csv_number(cell, &number) ? STKI_CSV_REAL : STKI_CSV_TEXT;
 }
@@ -330,8 +330,13 @@ static void look_at(const stki_csv_missing *missing, stki_csv_column *column, co
         return;
     }
     if (column->kind != STKI_CSV_TEXT) {
-        const enum stki_csv_kind kind = kind_of(cell);
+        int64_t whole;
+        const enum stki_csv_kind kind = kind_of(cell, &whole);
 
+        if (kind == STKI_CSV_WHOLE && column->rounded == 0 && stki_is_rounded(whole)) {
+            column->rounded = whole;
+            column->first_rounded = record;
+        }
         column->kind = kind > column->kind ? kind : column->kind;
         column->first_text = record;
     }

@@ -166,9 +166,15 @@ stk_status stki_jsonl_find(const stki_text_file *text, int64_t index, int64_t at
     return check_found(text, &text->column, index, at, line, bytes, &want, err);
 }
 
-/* Like stki_jsonl_numbers, for any column. Sets *whole to whether all numbers are integers. */
+/* Facts about the numbers of a value. */
+typedef struct facts {
+    bool whole;      /* all are integers */
+    int64_t rounded; /* the first integer that F64 cannot represent; 0: none */
+} facts;
+
+/* Like stki_jsonl_numbers, for any column. */
 static stk_status numbers(const stki_text_file *text, const stki_jsonl_column *column, stk_dtype dtype, int64_t index,
-                          int64_t at, const stki_json_span *value, void *to, int64_t *count, bool *whole,
+                          int64_t at, const stki_json_span *value, void *to, int64_t *count, facts *about,
                           stk_error *err)
 {
     const bool list = column->kind == STKI_JSONL_LIST;
@@ -177,7 +183,7 @@ static stk_status numbers(const stki_text_file *text, const stki_jsonl_column *c
 
     if (list)
         next = stki_json_list(value, &end);
-    *whole = true;
+    *about = (facts){.whole = true};
     for (*count = 0; next < end; ++*count) {
         const char *begin = next;
 
@@ -189,7 +195,9 @@ static stk_status numbers(const stki_text_file *text, const stki_jsonl_column *c
                                     *next == '[' ? "a nested list" : "an item that is not a number", "numbers", err);
         if (column->integers != STK_DTYPE_NONE && !is_held(column, &number))
             return fail_held(text, column, index, at, begin, next, err);
-        *whole = *whole && number.whole;
+        about->whole = about->whole && number.whole;
+        if (!to && number.whole && about->rounded == 0 && stki_is_rounded(number.value))
+            about->rounded = number.value;
         if (to && (*count >= (list ? column->most : 1) || (dtype == STK_I64 && !number.whole)))
             return fail_value(text, column, index, at, "another value",
                               "the value that was there when the file was opened", err);
@@ -207,9 +215,9 @@ static stk_status numbers(const stki_text_file *text, const stki_jsonl_column *c
 stk_status stki_jsonl_numbers(const stki_text_file *text, stk_dtype dtype, int64_t index, int64_t at,
                               const stki_json_span *value, void *to, int64_t *count, stk_error *err)
 {
-    bool whole;
+    facts about;
 
-    return numbers(text, &text->column, dtype, index, at, value, to, count, &whole, err);
+    return numbers(text, &text->column, dtype, index, at, value, to, count, &about, err);
 }
 
 /* ---- all lines ---- */
@@ -244,15 +252,19 @@ static stk_status take_facts(const stki_text_file *text, stki_jsonl_column *colu
                              const char *line, int64_t bytes, const stki_json_want *want, stk_error *err)
 {
     int64_t count;
-    bool whole;
+    facts about;
     stk_status status = check_found(text, column, index, at, line, bytes, want, err);
 
     if (status == STK_OK)
-        status = numbers(text, column, column->dtype, index, at, &want->value, NULL, &count, &whole, err);
+        status = numbers(text, column, column->dtype, index, at, &want->value, NULL, &count, &about, err);
     if (status != STK_OK)
         return stki_fail_record(err, status, index);
-    if (!whole)
+    if (!about.whole)
         column->dtype = STK_F64;
+    if (about.rounded != 0 && column->rounded == 0) {
+        column->rounded = about.rounded;
+        column->rounded_line = index;
+    }
     column->width = column->width == NO_WIDTH || column->width == count ? count : -1;
     column->most = count > column->most ? count : column->most;
     return STK_OK;
@@ -365,6 +377,17 @@ static stk_status add_column(stki_text_file *text, stki_jsonl_column column, stk
     return STK_OK;
 }
 
+/* Warns if F64, the dtype of the column, rounds integers that the file has. */
+static void warn_of_rounding(stki_text_file *text, const stki_jsonl_column *column)
+{
+    if (column->dtype == STK_F64 && !column->reals && column->rounded != 0)
+        stki_container_warn(&text->base,
+                            "line %" PRId64 ", key %s: %" PRId64
+                            " is rounded to float64, because there are nulls or fractions; store integers only, or "
+                            "set source: {dtype: float64} to round them",
+                            stki_text_line(text, column->rounded_line), column->key, column->rounded);
+}
+
 /* Adds the columns of all fields that are opened together, the requested one first, and determines their types. */
 static stk_status add_columns(stki_text_file *text, const stki_reader_opts *opts, const stki_jsonl_column *own,
                               const char *line, int64_t bytes, stk_error *err)
@@ -381,7 +404,8 @@ static stk_status add_columns(stki_text_file *text, const stki_reader_opts *opts
             some[count++] = &text->columns[k];
         if (status == STK_OK && count > 0 && (count == STKI_JSON_WANTS || k == text->column_count - 1)) {
             status = look_at_all(text, some, count, err);
-            count = 0;
+            while (count > 0)
+                warn_of_rounding(text, some[--count]);
         }
     }
     return status;

@@ -35,6 +35,8 @@ typedef struct stki_jsonl_column {
     stk_dtype dtype;           /* I64, F64 */
     int64_t width;             /* length of a list; -1: varies */
     int64_t most;              /* length of the longest list */
+    int64_t rounded;           /* an integer that F64 cannot represent; 0: none */
+    int64_t rounded_line;      /* its sample */
     stk_error *error;          /* why the column cannot be read; owned by the list of columns; NULL: it can be read */
 } stki_jsonl_column;
 
