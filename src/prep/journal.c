@@ -56,7 +56,7 @@ static stk_status walk(const char *path, FILE *file, stki_journal_take take, voi
 
         if (line && torn >= 0)
             status = stki_fail_at(err, STK_E_CORRUPT, (stki_place){path, -1, torn, "a damaged line", NULL},
-                                  "the journal of the work folder is damaged; start again with --restart");
+                                  "the journal of the work folder is damaged; start again with the option restart");
         else if (line)
             status = take(context, line, err);
         else if (torn < 0)

@@ -309,7 +309,7 @@ static stk_status go_on(stki_outlet *outlet, const json_t *line, stk_error *err)
     status =
         begin_shard(outlet, json_integer_value(json_object_get(line, "shard")), json_object_get(line, "mark"), &cause);
     if (status == STK_E_NOT_FOUND || status == STK_E_TRUNCATED) /* another program modified an unfinished file */
-        return stki_fail(err, status, "%s; start again with --restart", cause.message);
+        return stki_fail(err, status, "%s; start again with the option restart", cause.message);
     if (status == STK_OK && outlet->sums)
         stki_running_sums_expect(outlet->sums, line);
     if (status != STK_OK && err)

@@ -251,16 +251,18 @@ static stk_status fail_present(const stk_prep *prep, stk_error *err)
         status = stki_fail_at(
             err, STK_E_IO, place,
             "a file of this name exists and is not a manifest: remove it, choose another output.path, or replace "
-            "it with --force");
+            "it with the option force");
     else if ((status = find_missing(prep, manifest, &missing, err)) == STK_OK)
-        status = missing ? stki_fail_at(err, STK_E_IO, place,
-                                        "a data set of this name exists, but its file %s is missing or has another "
-                                        "size; --force replaces it, including all files that this manifest lists, "
-                                        "when the new one is complete",
-                                        missing)
-                         : stki_fail_at(err, STK_E_IO, place,
-                                        "a complete data set of this name exists; --force replaces it, including all "
-                                        "files that this manifest lists, when the new one is complete");
+        status =
+            missing
+                ? stki_fail_at(err, STK_E_IO, place,
+                               "a data set of this name exists, but its file %s is missing or has another "
+                               "size; the option force replaces it, including all files that this manifest lists, "
+                               "when the new one is complete",
+                               missing)
+                : stki_fail_at(err, STK_E_IO, place,
+                               "a complete data set of this name exists; the option force replaces it, including all "
+                               "files that this manifest lists, when the new one is complete");
     json_decref(manifest);
     return status;
 }
@@ -385,9 +387,10 @@ static stk_status merge(stk_prep *prep, stki_prep_run *run, stki_prep_totals *to
 
     prep->result.missing_pieces = missing.count;
     if (status == STK_OK && missing.count > 0 && prep->opts.merge)
-        status = stki_fail(err, STK_E_NOT_FOUND,
-                           "%s: missing %ss: %lld of %lld (%s): run their tasks first, or run the job without --merge",
-                           run->work, unit_name(run), (long long)missing.count, (long long)run->units, missing.text);
+        status = stki_fail(
+            err, STK_E_NOT_FOUND,
+            "%s: missing %ss: %lld of %lld (%s): run their tasks first, or run the job without the option merge",
+            run->work, unit_name(run), (long long)missing.count, (long long)run->units, missing.text);
     if (status != STK_OK || missing.count > 0 || prep->opts.no_merge) {
         stki_free(path);
         return status;
@@ -420,7 +423,8 @@ static void set_result(stk_prep *prep, const stki_prep_totals *totals)
 
 static void note_complete(stk_prep *prep)
 {
-    stki_notes_add(&prep->notes, "the output of this job is already complete: nothing was done (--force rebuilds it)");
+    stki_notes_add(&prep->notes,
+                   "the output of this job is already complete: nothing was done (the option force rebuilds it)");
     prep->result.complete = true;
 }
 
@@ -436,12 +440,12 @@ static stk_status fail_statistics_present(const stk_prep *prep, stk_error *err)
     if (json_is_integer(json_object_get(stats, "rows")))
         status = stki_fail_at(
             err, STK_E_IO, place,
-            "complete statistics of this name exist; --force replaces them when the new ones are complete");
+            "complete statistics of this name exist; the option force replaces them when the new ones are complete");
     else
         status = stki_fail_at(
             err, STK_E_IO, place,
             "a file of this name exists and does not contain statistics: remove it, choose another stats.path, or "
-            "replace it with --force");
+            "replace it with the option force");
     json_decref(stats);
     return status;
 }

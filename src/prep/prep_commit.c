@@ -368,7 +368,7 @@ static stk_status carry_out(const stki_job *job, const json_t *commit, stk_error
 
     if (!is_whole(commit))
         return stki_fail_at(err, STK_E_CORRUPT, (stki_place){job->work, -1, -1, "a damaged commit.json", NULL},
-                            "start again with --restart");
+                            "start again with the option restart");
     path = stki_beside_output(job, "manifest.json");
     making = making_of(job, commit);
     if (!path || !making)
@@ -406,9 +406,9 @@ static stk_status check_old(const stki_job *job, json_t *now, bool force, json_t
         return STK_OK;
     if (force)
         return json_object_set(commit, "old", now) == 0 ? STK_OK : stki_fail_memory(err, 256, "a manifest");
-    return stki_fail_at(
-        err, STK_E_IO, (stki_place){job->stem, -1, -1, "the manifest of another job", NULL},
-        "after this job was interrupted, another job completed an output of the same name; --force replaces it");
+    return stki_fail_at(err, STK_E_IO, (stki_place){job->stem, -1, -1, "the manifest of another job", NULL},
+                        "after this job was interrupted, another job completed an output of the same name; the option "
+                        "force replaces it");
 }
 
 /* Reads commit.json (NULL: there is none) and the current manifest. *done: whether it is that of the commit. */

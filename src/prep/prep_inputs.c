@@ -102,8 +102,8 @@ static stk_status fail_changed(const stki_prep_run *run, const char *file, const
     return stki_fail_at(
         err, STK_E_MISMATCH,
         (stki_place){file, -1, -1, input_text(now, found, sizeof found), input_text(then, expected, sizeof expected)},
-        "the input has changed since the job was started in %s: start again with --restart, or restore the file with "
-        "its modification time",
+        "the input has changed since the job was started in %s: start again with the option restart, or restore the "
+        "file with its modification time",
         run->work);
 }
 
@@ -126,7 +126,7 @@ static stk_status compare(const stki_prep_run *run, const char *inputs, int64_t 
     return stki_fail_at(
         err, STK_E_MISMATCH,
         (stki_place){run->work, -1, -1, STKI_TEXT("%" PRId64 " files", count_files(run)), STKI_TEXT("%" PRId64, count)},
-        "the inputs have changed since the job was started: start again with --restart");
+        "the inputs have changed since the job was started: start again with the option restart");
 }
 
 stk_status stki_prep_inputs_check(const stki_prep_run *run, stk_error *err)
@@ -281,7 +281,7 @@ static stk_status compare_input(const json_t *now, const json_t *made, const cha
         (stki_place){json_string_value(json_object_get(now ? now : made, "path")), -1, -1,
                      value_text(now, key, found, sizeof found),
                      strcmp(key, "names") == 0 ? NULL : value_text(made, key, expected, sizeof expected)},
-        "the input has changed since %s was made from it: --force rebuilds it", output);
+        "the input has changed since %s was made from it: the option force rebuilds it", output);
 }
 
 /* STK_END: the old contents are not known. */
@@ -295,11 +295,12 @@ static stk_status compare_contents(const json_t *now, const json_t *made, const 
         if (expected)
             return json_equal(found, expected)
                        ? STK_OK
-                       : stki_fail_at(err, STK_E_MISMATCH,
-                                      (stki_place){json_string_value(json_object_get(made, "path")), -1, -1,
-                                                   json_string_value(found), json_string_value(expected)},
-                                      "%s: the contents have changed since %s was made from them: --force rebuilds it",
-                                      keys[i], output);
+                       : stki_fail_at(
+                             err, STK_E_MISMATCH,
+                             (stki_place){json_string_value(json_object_get(made, "path")), -1, -1,
+                                          json_string_value(found), json_string_value(expected)},
+                             "%s: the contents have changed since %s was made from them: the option force rebuilds it",
+                             keys[i], output);
     }
     return STK_END;
 }
@@ -318,7 +319,7 @@ static stk_status fail_modified(const stki_prep_run *run, const json_t *input, c
         (stki_place){file ? file : json_string_value(json_object_get(input, "path")), -1, -1,
                      one ? stki_stamp_text(found, sizeof found, bytes, json_integer_value(now)) : NULL,
                      one ? stki_stamp_text(expected, sizeof expected, bytes, json_integer_value(made)) : NULL},
-        "the input has changed since %s was made from it: --force rebuilds it%s", output,
+        "the input has changed since %s was made from it: the option force rebuilds it%s", output,
         run->job->format ? "; with prep.inputs: digests, a file with the same contents is accepted" : "");
 }
 

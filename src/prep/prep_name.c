@@ -217,7 +217,7 @@ stk_status stki_name_check(const stki_name_lock *name, const stki_job *job, stk_
     if (status == STK_OK && !json_equal(now, name->old))
         status = stki_fail_at(err, STK_E_BUSY, (stki_place){job->stem, -1, -1, NULL, NULL},
                               "an output of this name was completed or removed while the job ran and is not replaced; "
-                              "run this job again (--force replaces the output)");
+                              "run this job again (the option force replaces the output)");
     json_decref(now);
     return status;
 }

@@ -254,7 +254,7 @@ static stk_status check_space(const char *folder, const char *disk, int64_t byte
     return stki_fail_at(
         err, STK_E_LIMIT,
         (stki_place){folder, -1, -1, STKI_TEXT("%" PRId64 " free bytes", left), STKI_TEXT("about %" PRId64, needed)},
-        "the disk is too small for the remaining output; free space, or use --no-space-check");
+        "the disk is too small for the remaining output; free space, or use the option no_space_check");
 }
 
 /* Returns the folder if it exists, otherwise its parent. Free with stki_free. */

@@ -67,10 +67,11 @@ static stk_status check_owner(const stki_job *job, const char *path, stk_error *
             status = stki_fail_memory(err, 256, "a path");
         else if (stki_prep_exists(other) && stki_prep_read_json(other, &manifest, NULL) == STK_OK &&
                  has_file(manifest, path + folder, end - folder))
-            status = stki_fail_at(err, STK_E_IO, (stki_place){path, -1, -1, NULL, NULL},
-                                  "it belongs to another data set, %s, and is not replaced, even with --force: choose "
-                                  "another %s.path, or remove that data set",
-                                  other, job->format ? "output" : "stats");
+            status = stki_fail_at(
+                err, STK_E_IO, (stki_place){path, -1, -1, NULL, NULL},
+                "it belongs to another data set, %s, and is not replaced, even with the option force: choose "
+                "another %s.path, or remove that data set",
+                other, job->format ? "output" : "stats");
         json_decref(manifest);
         stki_free(other);
     }
@@ -95,7 +96,7 @@ static stk_status check(const stki_prep_run *run, const char *path, stk_error *e
     if (status != STK_OK || run->opts->force || !job->format || (!run->opts->restart && is_committing(job)))
         return status;
     return stki_fail_at(err, STK_E_IO, (stki_place){path, -1, -1, NULL, NULL},
-                        "it already exists; --force replaces it when the new one is complete");
+                        "it already exists; the option force replaces it when the new one is complete");
 }
 
 static stk_status check_beside(const stki_prep_run *run, const char *ending, stk_error *err)

@@ -90,13 +90,14 @@ static stk_status compare(stki_prep_run *run, const char *path, stk_error *err)
 
     if (status == STK_E_CORRUPT)
         return stki_fail_at(err, STK_E_CORRUPT, (stki_place){path, -1, -1, "a damaged file", NULL},
-                            "the work folder is damaged; start again with --restart");
+                            "the work folder is damaged; start again with the option restart");
     if (status != STK_OK)
         return status;
     if (json_integer_value(json_object_get(found, "version")) != STKI_PREP_IDENTITY) {
         json_decref(found);
-        return stki_fail_at(err, STK_E_MISMATCH, (stki_place){run->work, -1, -1, NULL, NULL},
-                            "the work folder was created by another version of stoker; start again with --restart");
+        return stki_fail_at(
+            err, STK_E_MISMATCH, (stki_place){run->work, -1, -1, NULL, NULL},
+            "the work folder was created by another version of stoker; start again with the option restart");
     }
     adopt_mode(run, found);
     adopt_policy(run, found);
@@ -108,7 +109,7 @@ static stk_status compare(stki_prep_run *run, const char *path, stk_error *err)
     if (status == STK_OK && (differs || stki_job_differs(found, run->identity, difference, sizeof difference)))
         status = stki_fail_at(err, STK_E_MISMATCH, (stki_place){run->work, -1, -1, NULL, NULL},
                               "the work folder belongs to another job, or to other data (%s); resume that one, or "
-                              "start again with --restart",
+                              "start again with the option restart",
                               difference);
     json_decref(found);
     return status;
@@ -283,11 +284,11 @@ static stk_status check_own(const char *folder, stk_error *err)
         return STK_OK;
     work = work_of_making(folder);
     if (work)
-        status =
-            stki_fail_at(err, STK_E_CONFIG,
-                         (stki_place){folder, -1, -1, STKI_TEXT("files of a job whose work folder is %s", work),
-                                      "a separate folder"},
-                         "the work folder: resume that job (prep.temporary: %s), or start again with --restart", work);
+        status = stki_fail_at(
+            err, STK_E_CONFIG,
+            (stki_place){folder, -1, -1, STKI_TEXT("files of a job whose work folder is %s", work),
+                         "a separate folder"},
+            "the work folder: resume that job (prep.temporary: %s), or start again with the option restart", work);
     else
         status = stki_fail_at(err, STK_E_CONFIG,
                               (stki_place){folder, -1, -1, "files that belong to no job", "a separate folder"},
@@ -330,7 +331,7 @@ static stk_status claim_making(const stki_prep_run *run, stk_error *err)
             (stki_place){run->making, -1, -1,
                          STKI_TEXT("leftover files of a job whose work folder is %s", other ? other : run->making),
                          STKI_TEXT("files of a job whose work folder is %s", work)},
-            "an unfinished job of this output: resume that one, or start again with --restart");
+            "an unfinished job of this output: resume that one, or start again with the option restart");
     else if (!other && (status = check_own(run->making, err)) == STK_OK &&
              (status = stki_prep_make_folder(run->making, err)) == STK_OK)
         status = stki_prep_write_json(path, mark, err);

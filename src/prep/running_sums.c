@@ -115,7 +115,7 @@ static stk_status take(stki_running_sums *sums, struct running *r, int64_t end, 
         if (r->at == r->known_end && XXH3_64bits_digest(r->state) != r->known)
             status = stki_fail_at(err, STK_E_CORRUPT,
                                   (stki_place){r->path, -1, -1, "bytes that differ from those written", NULL},
-                                  "the unfinished file is damaged; start again with --restart");
+                                  "the unfinished file is damaged; start again with the option restart");
     }
     stki_file_close(file);
     return status;

@@ -173,11 +173,11 @@ static void test_full_disk(void **unused)
                                           "job}}]}}}\noutput: {path: %s}\n",
                                           input, out)),
                   STK_E_LIMIT);
-    assert_says("--no-space-check");
+    assert_says("the option no_space_check");
     assert_false(counted); /* it is detected before counting */
     assert_int_equal(stkt_count_names(disk, "out"), 0);
     assert_status(stkt_prep_run(NULL, NULL, &err, job(out, "")), STK_E_LIMIT);
-    assert_says("--no-space-check");
+    assert_says("the option no_space_check");
     assert_status(stkt_prep_run(&unchecked, NULL, &err, job(out, "")), STK_E_IO);
     assert_says("No space left");
     assert_says("run the job again when there is: it resumes");
@@ -340,7 +340,7 @@ static void test_inputs(void **unused)
         free(saved);
         assert_status(stkt_prep_run(NULL, &result, &err, rows_job("rows", "fail.npy", "")), STK_E_MISMATCH);
         assert_says("099.npy");
-        assert_says("--restart");
+        assert_says("the option restart");
         set_times(path, &before);
         assert_ok(stkt_prep_run(NULL, &result, &err, rows_job("rows", "fail.npy", "")));
         assert_int_equal(result.rows, 100);
@@ -737,7 +737,7 @@ static void test_journal(void **unused)
     text[40] ^= 1;
     stkt_write_file(path, text, (size_t)n);
     assert_status(stkt_prep_run(NULL, NULL, &err, job(stkt_path("y.npy"), "")), STK_E_CORRUPT);
-    assert_says("--restart");
+    assert_says("the option restart");
     free(text);
     assert_ok(stkt_prep_run(&restart, NULL, &err, job(stkt_path("y.npy"), "")));
     expect_copy("y");
@@ -768,7 +768,7 @@ static void test_damaged_piece(void **unused)
         close(file);
         assert_status(stkt_prep_run(NULL, NULL, &err, job(out, "")), STK_E_CORRUPT);
         assert_string_equal(err.file, path);
-        assert_says("--restart");
+        assert_says("the option restart");
         assert_false(stkt_is_there(stkt_path(stkt_text("z%zu.manifest.json", i))));
         assert_ok(stkt_prep_run(&restart, NULL, &err, job(out, "")));
     }

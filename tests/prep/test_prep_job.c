@@ -237,7 +237,7 @@ static void test_existing_output(void **state)
     (void)state;
     run(job(stkt_path("there.npy"), "", "shard_rows: 100"));
     assert_status(stkt_prep_run(NULL, NULL, &err, job(stkt_path("there.npy"), "", "")), STK_E_IO);
-    assert_says("--force");
+    assert_says("the option force");
     assert_ok(stkt_prep_run(&force, NULL, &err, job(stkt_path("there.npy"), "", "shard_rows: 700")));
     /* The shards of the old data set that the new one does not have are removed. */
     assert_true(stkt_is_there(stkt_path("there-00002.x.npy")));
@@ -246,16 +246,16 @@ static void test_existing_output(void **state)
     /* A file without a manifest is not overwritten either. */
     stkt_write_file(stkt_path("file.beton"), "precious", 8);
     assert_status(stkt_prep_run(NULL, NULL, &err, job(stkt_path("file.beton"), "", "")), STK_E_IO);
-    assert_says("--force");
+    assert_says("the option force");
     /* Nor is a file in a format that is written only at the end. The error is returned before any row is written, even
      * to the work folder. */
     stkt_write_file(stkt_path("file.h5"), "precious", 8);
     assert_status(stkt_prep_run(NULL, NULL, &err, job(stkt_path("file.h5"), "", "")), STK_E_IO);
-    assert_says("--force");
+    assert_says("the option force");
     assert_false(stkt_is_there(stkt_path("file.h5.prep/pieces/000000.rows")));
     stkt_write_file(stkt_path("cuts-00000.h5"), "precious", 8);
     assert_status(stkt_prep_run(NULL, NULL, &err, job(stkt_path("cuts.h5"), "", "shard_rows: 100")), STK_E_IO);
-    assert_says("--force");
+    assert_says("the option force");
 }
 
 static void test_plan(void **state)
@@ -408,7 +408,7 @@ static void test_damaged_work_folder(void **state)
         stop.job = NULL;
         stkt_write_file(stkt_path(stkt_text("torn.beton.prep/%s", wrong[i])), "{", 1);
         assert_status(stkt_prep_run(NULL, NULL, &err, job(out, "", "")), i == 0 ? STK_E_CORRUPT : STK_E_TRUNCATED);
-        assert_says("--restart");
+        assert_says("the option restart");
         assert_null(strstr(err.message, "start again:")); /* the advice is given once */
         assert_says(wrong[i]);
         assert_ok(stkt_prep_run(&anew, NULL, &err, job(out, "", "")));

@@ -350,7 +350,7 @@ static void an_older_version(void **state)
     stkt_write_file(stkt_text("%s/out.npy.prep/job.json", folder), old, sizeof old - 1);
     for (int what = LOOK; what <= MAKE; what++) {
         assert_status(run_job(&fixtures[0], folder, NULL, -1, (action)what, &err), STK_E_MISMATCH);
-        assert_says("--restart");
+        assert_says("the option restart");
         assert_says("out.npy.prep");
         assert_int_equal(stkt_count_names(folder, ".npy"), 1); /* the work folder */
     }

@@ -661,7 +661,7 @@ static void test_work_folder(void **unused)
         stkt_prep_run(&opts, NULL, &err, stkt_text("%s", job(output_of("one", "k.npy"), "fields: {x: {alias: true}}"))),
         STK_E_MISMATCH);
     assert_says("output.fields");
-    assert_says("--restart");
+    assert_says("the option restart");
     snprintf(lock, sizeof lock, "%s.prep/lock", output_of("one", "k.npy"));
     fd = open(lock, O_RDWR | O_CLOEXEC);
     assert_true(fd >= 0);
@@ -723,12 +723,12 @@ static void test_commit_file(void **unused)
     for (size_t i = 0; i < sizeof damaged / sizeof damaged[0]; i++) {
         stkt_write_file(path, damaged[i], strlen(damaged[i]));
         assert_status(stkt_prep_run(NULL, NULL, &err, job(output_of("one", "m.npy"), "")), STK_E_CORRUPT);
-        assert_says("--restart");
+        assert_says("the option restart");
     }
     snprintf(text, sizeof text, "{\"manifest\": {}, \"files\": [], \"making\": \"%s\"}", folder);
     stkt_write_file(path, text, strlen(text));
     assert_status(stkt_prep_run(NULL, NULL, &err, job(output_of("one", "m.npy"), "")), STK_E_IO);
-    assert_says("--force"); /* the file to be completed exists and does not belong to this job */
+    assert_says("the option force"); /* the file to be completed exists and does not belong to this job */
     assert_true(stkt_is_there(folder));
 }
 
