@@ -13,12 +13,14 @@
 #include "failed.h"
 #include "first_steps.h"
 #include "help.h"
+#include "late_rows.h"
 #include "log.h"
 #include "partners.h"
 #include "row_maker.h"
 #include "sample_windows.h"
 #include "token_source.h"
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -442,6 +444,19 @@ static void choose_tiles(stki_core *core)
     }
 }
 
+/* Notes that a field is normalized and then stored as integers. Integers that are only shifted keep their precision. */
+static void note_integers(stki_core *core, const stki_field_plan *plan)
+{
+    const stki_fold *fold = plan->fold;
+
+    if (fold->normalized && !fold->quantized && stki_is_whole(plan->dtype) &&
+        (stki_is_real(plan->field->dtype) || fabs(fold->a[0]) < 1))
+        stki_config_note(core->config,
+                         "dataset.fields.%s: normalized values, usually -2 to 2, lose their precision in %s: add a "
+                         "quantize step, or use a floating-point dtype",
+                         plan->config->name, stk_dtype_long_name(plan->dtype));
+}
+
 static stk_status make_plans(stki_core *core, stk_error *err)
 {
     int n = core->dataset->field_count;
@@ -457,6 +472,8 @@ static stk_status make_plans(stki_core *core, stk_error *err)
         core->measures = core->measures || core->plans[i].rows->measured;
         if (status == STK_OK)
             status = stki_classes_check_rows(core, i, err);
+        if (status == STK_OK)
+            note_integers(core, &core->plans[i]);
     }
     if (status != STK_OK || (status = stki_partners_check(core, err)) != STK_OK ||
         (status = stki_plans_link(core->plans, n, err)) != STK_OK)

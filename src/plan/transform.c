@@ -119,6 +119,7 @@ static stk_status affine(state *s, const stki_node *node, const double *multiply
         s->fold->b[c] = s->fold->b[c] * m + k;
     }
     s->fold->arithmetic = true;
+    s->fold->normalized = false;
     s->fold->dtype = STK_F32;
     s->colored = false;
     s->real = true;
@@ -195,6 +196,7 @@ static stk_status normalize_by(state *s, const stki_node *node, const double *me
     }
     if (status == STK_OK)
         status = affine(s, node, multiply, n, add, n, err);
+    s->fold->normalized = status == STK_OK;
     stki_free(multiply);
     return status;
 }

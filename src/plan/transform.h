@@ -14,6 +14,7 @@ typedef struct stki_fold {
     double *a, *b;
     bool cast;       /* the list has a cast */
     bool arithmetic; /* the list has scale, normalize or quantize, or a color step */
+    bool normalized; /* the last arithmetic is normalize */
     bool quantized;
     int32_t zero_point;
     stki_geometry geometry;
