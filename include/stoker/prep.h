@@ -129,7 +129,7 @@ typedef struct stk_prep_estimate {
 /* Opens the data and computes rows spread over the job for about `most_ns` nanoseconds (0: two seconds), without
  * writing anything. If a row or sample exceeds 256 MiB, nothing is computed: sampled_rows and output_bytes are 0,
  * total_ns is -1. STK_E_CANCELLED: stk_prep_cancel was called. With `on_error: fail`, if a row fails, its error
- * is returned. */
+ * is returned. STK_E_LIMIT: with `on_error: skip`, more rows failed than the job allows; `out` is set. */
 STK_API stk_status stk_prep_get_estimate(stk_prep *job, int64_t most_ns, stk_prep_estimate *out, stk_error *err);
 
 /* Runs the job, or this task's share of it. STK_E_CANCELLED: stk_prep_cancel was called; run it again to resume, in

@@ -41,16 +41,15 @@ struct maker {
     int64_t open_unit, written; /* unit being written, -1: none; its bytes so far */
     stki_outlet *outlet;
     stki_spool_writer *spool;
-    stki_seen **seen;              /* statistics of the piece */
-    json_t *skipped, *stays;       /* skipped and unencoded rows of the piece */
-    int64_t rows, failed, allowed; /* rows of the piece; failed samples of all units so far, and their limit */
+    stki_seen **seen;        /* statistics of the piece */
+    json_t *skipped, *stays; /* skipped and unencoded rows of the piece */
+    int64_t rows, failed;    /* rows of the piece; failed samples of all units so far */
 };
 
 /* ---- limit on failed samples ---- */
 
 static stk_status note_skipped(struct maker *m, const stki_skipped *s, stk_error *err)
 {
-    const stki_prep_section *prep = &m->run->job->prep;
     json_t *json =
         json_pack("{s:I, s:I, s:s, s:o}", "position", (json_int_t)s->position, "sample", (json_int_t)s->sample,
                   "reason", stk_status_name(s->error.status), "message", stki_text_json(s->error.message));
@@ -63,11 +62,17 @@ static stk_status note_skipped(struct maker *m, const stki_skipped *s, stk_error
         return stki_fail_memory(err, 256, "the list of failed samples");
     m->failed++;
     m->run->progress.failed_rows++;
-    if (m->failed <= m->allowed)
+    return stki_prep_check_failed(m->run, m->failed, &s->error, err);
+}
+
+stk_status stki_prep_check_failed(const stki_prep_run *run, int64_t failed, const stk_error *last, stk_error *err)
+{
+    const int64_t allowed = stki_prep_allowed(run), most = run->job->prep.max_errors;
+
+    if (failed <= allowed)
         return STK_OK;
-    return stki_failed_over(
-        &s->error, m->failed, STKI_TEXT("at most %" PRId64, m->allowed),
-        prep->max_errors >= 0 && m->allowed == prep->max_errors ? "prep.max_errors" : "prep.max_error_fraction", err);
+    return stki_failed_over(last, failed, STKI_TEXT("at most %" PRId64, allowed),
+                            most >= 0 && allowed == most ? "prep.max_errors" : "prep.max_error_fraction", err);
 }
 
 int64_t stki_prep_allowed(const stki_prep_run *run)
@@ -592,7 +597,6 @@ stk_status stki_prep_make(stki_prep_run *run, int64_t first, int64_t end, stk_er
     m->unit = first;
     m->end_unit = end;
     m->open_unit = -1;
-    m->allowed = stki_prep_allowed(run);
     if ((status = reserve(m, err)) == STK_OK &&
         (status = stki_prep_count_failed(run, first, end, &m->failed, err)) == STK_OK &&
         (status = make_pools(run, err)) == STK_OK) {

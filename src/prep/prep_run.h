@@ -201,6 +201,8 @@ void stki_prep_share(const stki_prep_run *run, int64_t *first, int64_t *end);
 stk_status stki_prep_make(stki_prep_run *run, int64_t first, int64_t end, stk_error *err);
 /* Returns the maximum number of skipped samples of the job. */
 int64_t stki_prep_allowed(const stki_prep_run *run);
+/* STK_E_LIMIT: that many failed samples are not allowed; `last`: the error of the last one. */
+stk_status stki_prep_check_failed(const stki_prep_run *run, int64_t failed, const stk_error *last, stk_error *err);
 /* Creates the pool that encodes the job's rows, `depth` batches at a time, and with `observed` passes them to the job's
  * observers. */
 stk_status stki_prep_finish_pool(stki_prep_run *run, int depth, bool observed, stki_finish_pool **out, stk_error *err);

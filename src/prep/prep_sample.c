@@ -37,6 +37,7 @@ struct sampler {
     stki_finish_pool *pool;
     stki_finish_source *sources;
     stk_prep_estimate *sum;
+    stk_error last; /* of the last failed row */
     stki_sink_opts opts;
     stki_sink_size size;          /* each row counted STANDS_FOR times */
     struct packing *packing;      /* per field; NULL: the format does not compress */
@@ -119,6 +120,8 @@ static stk_status finish(struct sampler *s, const stki_run_of_rows *rows, stk_er
         measure(s, finished.values + i * run->field_count);
     s->sum->sampled_rows += finished.rows;
     s->sum->failed_rows += finished.failed;
+    if (finished.failed > 0)
+        s->last = finished.failures[finished.failed - 1].error;
     if (finished.failed > 0 && run->job->prep.on_error != STKI_JOB_SKIP) {
         if (err)
             *err = finished.failures[0].error;
@@ -141,6 +144,8 @@ static stk_status take_batch(struct sampler *s, int64_t until, int64_t *rows, bo
         return status;
     }
     s->sum->failed_rows += left_out.count;
+    if (left_out.count > 0)
+        s->last = left_out.items[left_out.count - 1].error;
     stki_skipped_fini(&left_out);
     *rows = batch.end - batch.from;
     *end = batch.end >= until;
@@ -233,6 +238,8 @@ stk_status stki_prep_sample(stki_prep_run *run, int64_t most_ns, stk_prep_estima
                                most_ns / places, err);
     if (status == STK_OK && out->sampled_rows > 0)
         out->output_bytes = output_bytes(&s);
+    if (status == STK_OK)
+        status = stki_prep_check_failed(run, out->failed_rows, &s.last, err);
     if (s.timed_rows >= run->batch_rows)
         out->total_ns = stki_prep_scale(s.timed_ns, s.timed_rows, run->cuts.positions);
     else if (s.first_rows + s.timed_rows > 0)

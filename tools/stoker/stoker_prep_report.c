@@ -60,11 +60,9 @@ static void print_time(const stk_prep_plan *plan, const stki_task *task, const s
     printf(", estimated from %" PRId64 " trial rows; writing to the disk may take longer\n", estimate->sampled_rows);
 }
 
-static void print_notes(const stk_prep *job, const stk_error *cause, const stk_prep_estimate *estimate)
+static void print_notes(const stk_prep *job, stk_status status, const stk_prep_estimate *estimate)
 {
-    if (cause->status != STK_OK)
-        printf("note      a trial of a few rows failed: %s\n", cause->message);
-    if (estimate->failed_rows > 0)
+    if (status == STK_OK && estimate->failed_rows > 0)
         printf("note      of the trial rows, %" PRId64 " failed and would be skipped\n", estimate->failed_rows);
     for (int i = 0; i < stk_prep_note_count(job); i++)
         printf("note      %s\n", st_shown(stk_prep_note(job, i)));
@@ -88,7 +86,6 @@ stk_status st_prep_report_plan(stk_prep *job, const char *name, const stki_task 
 {
     stk_prep_plan plan = {.struct_size = sizeof plan};
     stk_prep_estimate estimate = {.struct_size = sizeof estimate};
-    stk_error cause = {.status = STK_OK};
     stk_status status = stk_prep_get_plan(job, &plan, err);
 
     if (status != STK_OK)
@@ -96,13 +93,13 @@ stk_status st_prep_report_plan(stk_prep *job, const char *name, const stki_task 
     printf("job       %s\n", st_shown(name));
     printf("rows      %" PRId64 " of %" PRId64 " samples\n", plan.positions, plan.samples);
     if (plan.pieces > 0) {
-        cause.status = stk_prep_get_estimate(job, 0, &estimate, &cause);
+        status = stk_prep_get_estimate(job, 0, &estimate, err);
         print_making(&plan, &estimate, task);
     } else {
         printf("output    statistics only%s\n", plan.output_exists ? "; already exist: --force replaces them" : "");
     }
-    print_notes(job, &cause, &estimate);
-    return STK_OK;
+    print_notes(job, status, &estimate);
+    return status;
 }
 
 /* ---- result ---- */
