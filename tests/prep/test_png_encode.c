@@ -196,6 +196,7 @@ static void rows_of_a_field(void **unused)
     assert_ok(stki_document_parse(text, sizeof text - 1, "text", STKI_NO_INCLUDE, &document, &err));
     assert_status(stki_finish_png.create(stki_document_root(document), &floats, &out, &finisher, &err), STK_E_CONFIG);
     assert_says("encode: png requires uint8 or uint16 pixels");
+    assert_says("normalize");
     assert_ok(stki_finish_png.create(stki_document_root(document), &in, &out, &finisher, &err));
     assert_int_equal(out.kind, STKI_SINK_IMAGE);
     assert_int_equal(out.ndim, 3);

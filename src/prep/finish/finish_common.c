@@ -54,9 +54,11 @@ stk_status stki_finish_takes_pixels(const stki_node *options, const stki_sink_fi
     const int64_t *shape = in->shape;
 
     if (in->dtype != STK_U8 && !(deep && in->dtype == STK_U16))
-        return stki_finish_refuse(err, options, in,
-                                  "encode: %s requires uint8%s pixels, found %s: remove the dtype of dataset.fields.%s",
-                                  encode, deep ? " or uint16" : "", stk_dtype_name(in->dtype), in->name);
+        return stki_finish_refuse(
+            err, options, in,
+            "encode: %s requires uint8%s pixels, found %s: remove the dtype of dataset.fields.%s, and "
+            "transforms that change it, such as normalize",
+            encode, deep ? " or uint16" : "", stk_dtype_name(in->dtype), in->name);
     if (in->kind != STKI_SINK_IMAGE && !(in->kind != STKI_SINK_BYTES && (in->ndim == 2 || in->ndim == 3)))
         return stki_finish_refuse(
             err, options, in,
