@@ -713,15 +713,32 @@ const stki_classes *stki_classes_of_rows(const stki_core *core, int field)
 void stki_classes_report(const stki_core *core, int field, json_t *report)
 {
     const stki_classes *classes = stki_classes_of_rows(core, field);
-    json_t *map = json_object_get(report, "classes"), *values = json_object_get(map, "values"), *names = json_array();
+    json_t *map = json_object_get(report, "classes"), *found = json_object_get(map, "values"),
+           *found_counts = json_object_get(map, "counts"), *values, *counts, *names;
+    json_int_t next = 0; /* class */
 
-    for (size_t i = 0; classes && i < json_array_size(values); i++) {
-        const json_int_t value = json_integer_value(json_array_get(values, i));
-        const bool known = value >= 0 && value < classes->count;
+    if (!classes || !map)
+        return;
+    values = json_array();
+    counts = json_array();
+    names = json_array();
+    for (size_t i = 0; i < json_array_size(found) || next < classes->count;) {
+        const bool ended = i == json_array_size(found);
+        json_int_t value = ended ? next : json_integer_value(json_array_get(found, i));
 
-        json_array_append_new(names, known ? stki_text_json(stki_classes_name(classes, value)) : json_null());
+        if (next < classes->count && (ended || value > next)) { /* no row is of this class */
+            value = next;
+            json_array_append_new(counts, json_integer(0));
+        } else {
+            json_array_append(counts, json_array_get(found_counts, i++));
+        }
+        next += value == next;
+        json_array_append_new(values, json_integer(value));
+        json_array_append_new(names, value >= 0 && value < classes->count
+                                         ? stki_text_json(stki_classes_name(classes, value))
+                                         : json_null());
     }
-    if (classes && map)
-        (void)json_object_set(map, "names", names);
-    json_decref(names);
+    (void)json_object_set_new(map, "values", values);
+    (void)json_object_set_new(map, "counts", counts);
+    (void)json_object_set_new(map, "names", names);
 }

@@ -66,7 +66,8 @@ stk_status stki_classes_of_manifest(const char *path, const char *member, const 
 stk_status stki_classes_check_rows(const struct stki_core *core, int field, stk_error *err);
 /* Returns a new JSON list of the names. NULL: out of memory. */
 json_t *stki_classes_json(const stki_classes *classes);
-/* Adds the names to a statistics report (docs/reference/statistics.md) that counts the values of the field's rows. */
+/* Adds the names, and classes without rows, to a statistics report (docs/reference/statistics.md) that counts the values
+ * of the field's rows. */
 void stki_classes_report(const struct stki_core *core, int field, json_t *report);
 /* The class table of the delivered rows; NULL: the rows are not (or no longer) class numbers. */
 const stki_classes *stki_classes_of_rows(const struct stki_core *core, int field);

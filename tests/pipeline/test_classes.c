@@ -582,6 +582,7 @@ static void assert_names(const json_t *list, const char *expected)
 
 static void test_jobs(void **state)
 {
+    static const int counts[] = {2, 0, 1};
     json_t *json, *classes;
 
     (void)state;
@@ -593,7 +594,11 @@ static void test_jobs(void **state)
     json_decref(json);
     json = load_json("out.stats.json");
     classes = json_object_get(json_object_get(json_object_get(json, "fields"), "label"), "classes");
-    assert_names(json_object_get(classes, "names"), "n01 n03");
+    assert_names(json_object_get(classes, "names"), "n01 n02 n03");
+    for (size_t i = 0; i < 3; i++) { /* also n02, although it has no rows */
+        assert_int_equal(json_integer_value(json_array_get(json_object_get(classes, "values"), i)), i);
+        assert_int_equal(json_integer_value(json_array_get(json_object_get(classes, "counts"), i)), counts[i]);
+    }
     json_decref(json);
     CHECK(open_loader("dataset: {fields: {label: {path: @out.npy}}}"), "n01 n02 n03", 0, 0, 2);
     CHECK(open_loader("dataset: {manifest: @out.manifest.json, fields: {label: {path: @out.npy}}}"), "n01 n02 n03", 0,
