@@ -6,6 +6,7 @@
 #include "error.h"
 #include "file.h"
 #include "output.h"
+#include "path.h"
 #include "prep_file.h"
 #include "stamp.h"
 #include <inttypes.h>
@@ -269,16 +270,26 @@ static const char *value_text(const json_t *input, const char *key, char *buffer
     return json_is_string(value) ? json_string_value(value) : "no such input";
 }
 
+/* Returns the path of an input, which the manifest `output` stores relative to its own folder. */
+static const char *path_text(const json_t *input, const char *output, char *buffer, int size)
+{
+    const char *path = json_string_value(json_object_get(input, "path"));
+
+    return path ? stki_text(buffer, size, "%.*s%s", *path == '/' ? 0 : (int)(stki_base_name(output) - output), output,
+                            path)
+                : NULL;
+}
+
 static stk_status compare_input(const json_t *now, const json_t *made, const char *output, stk_error *err)
 {
     const char *key = differing_key(now, made);
-    char found[40], expected[40];
+    char found[40], expected[40], path[sizeof err->file];
 
     if (!key)
         return STK_OK;
     return stki_fail_at(
         err, STK_E_MISMATCH,
-        (stki_place){json_string_value(json_object_get(now ? now : made, "path")), -1, -1,
+        (stki_place){path_text(now ? now : made, output, path, sizeof path), -1, -1,
                      value_text(now, key, found, sizeof found),
                      strcmp(key, "names") == 0 ? NULL : value_text(made, key, expected, sizeof expected)},
         "the input has changed since %s was made from it: the option force rebuilds it", output);
@@ -288,6 +299,7 @@ static stk_status compare_input(const json_t *now, const json_t *made, const cha
 static stk_status compare_contents(const json_t *now, const json_t *made, const char *output, stk_error *err)
 {
     static const char *const keys[] = {"xxh3", "contents"};
+    char path[sizeof err->file];
 
     for (int i = 0; i < 2; i++) {
         const json_t *found = json_object_get(now, keys[i]), *expected = json_object_get(made, keys[i]);
@@ -297,8 +309,8 @@ static stk_status compare_contents(const json_t *now, const json_t *made, const 
                        ? STK_OK
                        : stki_fail_at(
                              err, STK_E_MISMATCH,
-                             (stki_place){json_string_value(json_object_get(made, "path")), -1, -1,
-                                          json_string_value(found), json_string_value(expected)},
+                             (stki_place){path_text(made, output, path, sizeof path), -1, -1, json_string_value(found),
+                                          json_string_value(expected)},
                              "%s: the contents have changed since %s was made from them: the option force rebuilds it",
                              keys[i], output);
     }
@@ -312,11 +324,11 @@ static stk_status fail_modified(const stki_prep_run *run, const json_t *input, c
     const bool one = json_is_integer(now) && json_is_integer(made);
     struct files at = {0};
     const char *file = one ? NULL : newer_file(run, output, &at);
-    char found[96], expected[96];
+    char found[96], expected[96], path[sizeof err->file];
 
     return stki_fail_at(
         err, STK_E_MISMATCH,
-        (stki_place){file ? file : json_string_value(json_object_get(input, "path")), -1, -1,
+        (stki_place){file ? file : path_text(input, output, path, sizeof path), -1, -1,
                      one ? stki_stamp_text(found, sizeof found, bytes, json_integer_value(now)) : NULL,
                      one ? stki_stamp_text(expected, sizeof expected, bytes, json_integer_value(made)) : NULL},
         "the input has changed since %s was made from it: the option force rebuilds it%s", output,
