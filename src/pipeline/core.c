@@ -449,7 +449,7 @@ static void note_integers(stki_core *core, const stki_field_plan *plan)
 {
     const stki_fold *fold = plan->fold;
 
-    if (fold->normalized && !fold->quantized && stki_is_whole(plan->dtype) &&
+    if (fold && fold->normalized && !fold->quantized && stki_is_whole(plan->dtype) &&
         (stki_is_real(plan->field->dtype) || fabs(fold->a[0]) < 1))
         stki_config_note(core->config,
                          "dataset.fields.%s: normalized values, usually -2 to 2, lose their precision in %s: add a "
