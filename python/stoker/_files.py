@@ -14,7 +14,7 @@ from . import _core, _errors
 
 
 class _Open:
-    """The base class of open files and their members, which are true even if they are empty."""
+    """The base class of open files and their members; its instances are true even if they are empty."""
 
     def __bool__(self) -> bool:
         return True

@@ -50,7 +50,7 @@ class DatasetInfo(NamedTuple):
 
 
 def source(config: Any, options: Mapping[str, Any]) -> tuple[bytes | None, bytes | None, list[str]]:
-    """Returns the path of a config file or the text of a config, and the options as assignments if the text does not include them."""
+    """Returns the path of a config file or the text of a config. If the text does not include the options, also returns them as assignments."""
     _config.check(options)
     if isinstance(config, str) and ("\n" in config or "{" in config):
         return None, config.encode("utf-8", "surrogateescape"), _config.sets_of(options)

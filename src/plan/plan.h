@@ -38,7 +38,7 @@ typedef struct stki_plan_image {
     int64_t block_strides[STK_MAX_DIMS], block_bytes;
     /* Resized rows are converted a strip of pixel rows at a time, while the strip is in the L1 cache. */
     int64_t strip_rows, strip_bytes;          /* size of a strip; strip_rows 0: converted as a whole */
-    stki_convert *strips[4], *last_strips[4]; /* by orientation; none for those that transpose. With color steps only
+    stki_convert *strips[4], *last_strips[4]; /* by orientation; none for those that transpose. With color steps, only
                                                  [0], because the planes are already oriented */
     stki_convert *padded[STKI_ORIENTATIONS];  /* conversions from the block for padded rows, if other rows are views */
 } stki_plan_image;

@@ -441,7 +441,7 @@ stk_status stki_prep_finish_commit(const stki_job *job, bool force, bool *found,
     return status;
 }
 
-/* Removes commit.json last, because it records that the folder only remains to be removed. */
+/* Removes commit.json last, because it records that only the folder remains to be removed. */
 stk_status stki_prep_clean_up(const stki_job *job, stk_error *err)
 {
     json_t *commit = NULL, *now = NULL;

@@ -36,7 +36,7 @@ struct lb_values_ask {
 /* Maximum distance of LB_VALUES_NORMAL from the mean, in standard deviations. */
 #define LB_NORMAL_REACH 4.9
 
-/* STK_E_BAD_DTYPE: this kind of values cannot be generated with this dtype. STK_E_RANGE: the dtype cannot represent the
+/* STK_E_BAD_DTYPE: values of this kind cannot be generated with this dtype. STK_E_RANGE: the dtype cannot represent the
  * requested numbers, or there are too many classes; the message has the key, its value and the allowed range. */
 stk_status lb_values_check(const struct lb_values_ask *ask, stk_error *err);
 /* Generates `count` rows of `row_elements` elements, starting with row `first`, in `out`, in row-major order. `scratch`
