@@ -6,6 +6,7 @@
 #include "option_print.h"
 #include "output.h"
 #include "packed.h"
+#include "path.h"
 #include "source.h"
 #include <inttypes.h>
 #include <limits.h>
@@ -178,7 +179,7 @@ stk_status stki_sums_validate(const void *data, int64_t count, const char *path,
 /* Returns the path FILE.sums, which the caller frees with stki_free; NULL: out of memory. */
 static char *sums_path(const char *data_path)
 {
-    const char *slash = strrchr(data_path, '/'), *base = slash ? slash + 1 : data_path;
+    const char *base = stki_base_name(data_path);
     size_t length = strlen(data_path);
     char whole[PATH_MAX];
 

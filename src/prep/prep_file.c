@@ -60,7 +60,7 @@ stk_status stki_prep_read_json(const char *path, json_t **out, stk_error *err)
 
 char *stki_prep_relative(const char *folder, const char *path)
 {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *name = stki_base_name(path);
     char *of = stki_folder_of(path), *from = realpath(*folder ? folder : ".", NULL);
     char *to = of ? realpath(of, NULL) : NULL, *up = NULL, *relative = NULL;
     size_t common = 0;
@@ -94,8 +94,7 @@ char *stki_prep_relative(const char *folder, const char *path)
 
 const char *stki_prep_name_within(const char *input, const char *path)
 {
-    const char *slash = strrchr(input, '/');
-    const size_t own = strlen(input), folder = slash ? (size_t)(slash - input) + 1 : 0;
+    const size_t own = strlen(input), folder = (size_t)(stki_base_name(input) - input);
 
     return strncmp(path, input, own) == 0 ? path + own : strncmp(path, input, folder) == 0 ? path + folder : path;
 }

@@ -6,6 +6,7 @@
 #include "error.h"
 #include "format.h"
 #include "live_line.h"
+#include "path.h"
 #include "prep_file.h"
 #include "stoker_json.h"
 #include "stoker_pool.h"
@@ -38,9 +39,7 @@ bool st_is_manifest(const char *path)
 /* Relative paths are relative to the manifest's folder. */
 static stk_status find_input(const char *manifest, const char *path, char **out, stk_error *err)
 {
-    const char *slash = strrchr(manifest, '/');
-
-    *out = *path == '/' || !slash ? stki_strdup(path) : stki_format("%.*s/%s", (int)(slash - manifest), manifest, path);
+    *out = *path == '/' ? stki_strdup(path) : stki_beside(manifest, path);
     return *out ? STK_OK : stki_fail_memory(err, (int64_t)strlen(path), "a path");
 }
 

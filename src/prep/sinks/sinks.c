@@ -2,6 +2,7 @@
 #include "sinks.h"
 #include "allocate.h"
 #include "error.h"
+#include "path.h"
 #include <string.h>
 #include <strings.h>
 
@@ -47,7 +48,7 @@ static const char *names(char *buffer, size_t size)
 /* Rejects an extension that belongs to another format, because readers and users rely on it. */
 static stk_status check_ending(const stki_sink_ops *sink, const char *path, stk_error *err)
 {
-    const char *slash = path ? strrchr(path, '/') : NULL, *name = slash ? slash + 1 : path;
+    const char *name = path ? stki_base_name(path) : NULL;
 
     for (int i = 0; name && !has_ending(sink, name) && stki_sinks[i]; i++)
         if (has_ending(stki_sinks[i], name))

@@ -6,6 +6,7 @@
 #include "error.h"
 #include "loadbench_cache.h"
 #include "loadbench_step.h"
+#include "path.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <stoker/loader.h>
@@ -155,7 +156,7 @@ static stk_status copy_sets(const char *const *sets, int count, struct lb_config
 
 static char *name_of(const char *path)
 {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
+    const char *name = stki_base_name(path), *dot = strrchr(name, '.');
     return stki_format("%.*s", dot && dot > name ? (int)(dot - name) : (int)strlen(name), name);
 }
 
